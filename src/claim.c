@@ -1,0 +1,526 @@
+/*
+ * claim.c
+ *	  claim_next: which jobs may start, and who gets them.
+ *
+ * A claim walks the ring of ready tenants from where the last one stopped and
+ * visits a bounded number.  A visit tries lock D and walks on where another
+ * worker has it, so no claim waits for another.  It reads limit, lanes and ring
+ * entries in one look, takes what may start, and
+ *
+ *	 - takes a tenant that has no room left off the ring, marked saturated: the
+ *	   settlement that frees a slot, or whatever raises the limit, puts it back;
+ *	 - takes a tenant that has nothing to start off the ring only when it holds
+ *	   P alone and finds, looking again, that nothing was admitted meanwhile.
+ *
+ * A visit that wrote nothing gives its locks back at once.
+ *
+ * At most weight jobs of a tenant start in one turn of the ring; how many have
+ * is in its journal, whose turn it is in the ring's cursor.
+ */
+#include "admission.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+#include "args.h"
+#include "clock.h"
+#include "job.h"
+#include "lane.h"
+#include "lease.h"
+#include "locks.h"
+#include "ring.h"
+#include "tier.h"
+
+PG_FUNCTION_INFO_V1(admission_claim_next);
+
+#define MAX_VISITS			64	/* tenants that one walk looks at */
+#define DUE_VISITS			4	/* tenants whose leases one claim looks after */
+#define MAX_EXPIRED			100 /* jobs past their deadline that one visit ends */
+#define BUSY_RETRIES		5	/* walks of a claim that met only busy tenants */
+#define BUSY_PAUSE			1000L	/* microseconds before the second, doubled each time */
+#define MAX_CLAIM			10000
+
+typedef struct Claiming
+{
+	Store	   *s;
+	ReturnSetInfo *result;
+	Policy		policy;
+	const char *worker;
+	int64		lease;
+	bool		begin;
+	List	   *models;			/* names to claim, NIL: all */
+	List	   *known;			/* models read so far */
+	int			wanted;
+	int			busy;			/* visits that found D taken */
+	int			visits;			/* of this walk, since the last that took a job */
+	int32		visited;		/* the last tenant visited */
+	int32		stopped;		/* where the ring's cursor should stand */
+} Claiming;
+
+typedef enum Visit
+{
+	VISIT_BUSY,
+	VISIT_NOTHING,
+	VISIT_TOOK
+} Visit;
+
+/* what a look at a tenant's lanes found */
+typedef struct Lookout
+{
+	List	   *jobs;			/* JobStates that may start, in order */
+	bool		filtered;		/* lanes were left out that another worker may claim from */
+	TimestampTz next;			/* when a paused lane may go on */
+} Lookout;
+
+/* ---- what may start ---- */
+
+static Model *
+known_model(Claiming *c, int32 model_id)
+{
+	ListCell   *cell;
+	Model	   *model;
+
+	foreach(cell, c->known)
+		if (((Model *) lfirst(cell))->id == model_id)
+			return lfirst(cell);
+	model = palloc0(sizeof(Model));
+	if (!model_read(c->s, model_id, model))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("model number %d has jobs but no row in admission.model", model_id),
+				 errhint("Restore its row.")));
+	c->known = lappend(c->known, model);
+	return model;
+}
+
+static bool
+named(List *names, const char *name)
+{
+	ListCell   *cell;
+
+	foreach(cell, names)
+		if (strcmp(lfirst(cell), name) == 0)
+			return true;
+	return false;
+}
+
+static int
+by_job_no(const ListCell *a, const ListCell *b)
+{
+	int64		left = ((JobState *) lfirst(a))->job_no;
+	int64		right = ((JobState *) lfirst(b))->job_no;
+
+	return left < right ? -1 : left > right;
+}
+
+/* Appends the first jobs of a line; entries of open admissions are numbered above admitted. */
+static void
+read_line(Desk *desk, int32 lane_no, int64 admitted, int most, int32 model_id, List **jobs)
+{
+	Bound		key[] = {
+		EQUAL(1, Int32GetDatum(desk->tenant_id)), EQUAL(2, Int32GetDatum(lane_no)),
+		AT_LEAST(3, Int64GetDatum(lane_head(desk->s, desk->tenant_id, lane_no))),
+		AT_MOST(3, Int64GetDatum(admitted))
+	};
+	TupleTableSlot *row;
+
+	store_seek(desk->s, I_QUEUED, ForwardScanDirection, 4, key);
+	while (most-- > 0 && (row = store_next(desk->s, I_QUEUED)) != NULL)
+	{
+		JobState   *state = palloc(sizeof(JobState));
+
+		job_read_queued(row, state);
+		state->model_id = model_id;
+		*jobs = lappend(*jobs, state);
+	}
+}
+
+/* Up to most jobs that may start now, highest priority first, then in order of admission. */
+static void
+look_out(Claiming *c, Desk *desk, int64 admitted, int most, Lookout *found)
+{
+	List	   *lanes = lanes_of(c->s, desk->tenant_id);
+	List	   *level = NIL;
+	int			n = list_length(lanes);
+
+	memset(found, 0, sizeof(Lookout));
+	found->next = DT_NOEND;
+	for (int i = 0; i < n; i++)
+	{
+		Lane	   *lane = list_nth(lanes, i);
+		Model	   *model = known_model(c, lane->model_id);
+
+		if (c->models && !named(c->models, model->name))
+			found->filtered = true;
+		else if (model_paused(model, desk->now))
+			found->next = Min(found->next, model->paused_until);
+		else
+		{
+			read_line(desk, RETURNED(lane->no), admitted, most, lane->model_id, &level);
+			read_line(desk, lane->no, admitted, most, lane->model_id, &level);
+		}
+		if (i == n - 1 || ((Lane *) list_nth(lanes, i + 1))->priority != lane->priority)
+		{
+			list_sort(level, by_job_no);
+			found->jobs = list_concat(found->jobs, level);
+			level = NIL;
+			if (list_length(found->jobs) >= most)
+				return;
+		}
+	}
+}
+
+/* ---- starting ---- */
+
+static void
+put_claim(Claiming *c, const Tenant *tenant, const JobState *state)
+{
+	Job			job;
+	Model	   *model = known_model(c, state->model_id);
+	Datum		values[11];
+	bool		nulls[11] = {false};
+
+	if (!job_read(c->s, &state->job_id, &job))
+		elog(ERROR, "a queued job of tenant %d has no record", state->tenant_id);
+	values[0] = UUIDPGetDatum(&state->job_id);
+	values[1] = CStringGetTextDatum(tenant->name);
+	values[2] = Int32GetDatum(state->attempt);
+	values[3] = CStringGetTextDatum("generation");
+	values[4] = CStringGetTextDatum(model->name);
+	values[5] = CStringGetTextDatum(model->provider);
+	values[6] = JsonbPGetDatum(job.request);
+	values[7] = JsonbPGetDatum(job.context);
+	values[8] = Int64GetDatum(state->held);
+	values[9] = TimestampTzGetDatum(state->start_by);
+	nulls[9] = !HAS_TIME(state->start_by);
+	values[10] = TimestampTzGetDatum(state->lease_expires_at);
+	tuplestore_putvalues(c->result->setResult, c->result->setDesc, values, nulls);
+}
+
+/* Notes how far the lanes have been consumed, once per lane. */
+static void
+advance_lanes(Desk *desk, List *started)
+{
+	List	   *done = NIL;
+
+	for (int i = list_length(started) - 1; i >= 0; i--)
+	{
+		JobState   *state = list_nth(started, i);
+
+		if (!list_member_int(done, state->lane_no))
+		{
+			lane_advance(desk->s, desk->tenant_id, state->lane_no, state->job_no + 1);
+			done = lappend_int(done, state->lane_no);
+		}
+	}
+}
+
+/*
+ * Starts what was found, up to most; a job past its deadline ends instead.
+ * Returns how many started; ended counts the others.
+ */
+static int
+start_jobs(Claiming *c, Desk *desk, const Tenant *tenant, List *jobs, int most, int32 limit, int *ended)
+{
+	int			started = 0;
+	List	   *consumed = NIL;
+	ListCell   *cell;
+
+	foreach(cell, jobs)
+	{
+		JobState   *state = lfirst(cell);
+
+		if (started >= most)
+			break;
+		consumed = lappend(consumed, state);
+		if (HAS_TIME(state->start_by) && state->start_by <= desk->now)
+		{
+			lease_expire_queued(desk, state);
+			(*ended)++;
+			continue;
+		}
+		desk->totals.saturated = desk->totals.active + 1 >= limit;
+		job_start(desk, state, c->worker, clock_add(desk->now, c->lease), c->begin, limit);
+		put_claim(c, tenant, state);
+		started++;
+	}
+	advance_lanes(desk, consumed);
+	return started;
+}
+
+/* ---- a visit ---- */
+
+/* Whether the tenant may be taken off for want of jobs: P alone, and nothing admitted since the look. */
+static bool
+nothing_since(Desk *desk, int64 admitted, bool *presence)
+{
+	Intake		intake;
+
+	*presence = lock_try(LOCK_PRESENCE, desk->tenant_id);
+	if (!*presence)
+		return false;
+	store_look_again(desk->s);
+	intake_newest(desk->s, desk->tenant_id, &intake);
+	return intake.admitted == admitted;
+}
+
+static void
+leave(Desk *desk, bool presence)
+{
+	if (presence)
+		lock_release(LOCK_PRESENCE, desk->tenant_id);
+	lock_release(LOCK_DISPATCH, desk->tenant_id);
+}
+
+/*
+ * Takes up to budget jobs of a tenant; 0: as many as its weight.  its_turn: the
+ * ring's cursor stands at it, and what it has had counts.
+ */
+static Visit
+visit(Claiming *c, int32 tenant_id, bool its_turn, bool by_weight)
+{
+	Desk		desk;
+	Tenant		tenant;
+	Limits		limits;
+	Intake		intake;
+	RingEntries entries;
+	Lookout		found = {0};
+	int64		first_no;
+	int32		limit;
+	int			room,
+				started = 0,
+				ended = 0,
+				rounds_ended;
+	bool		presence = false,
+				off;
+
+	if (!desk_try(&desk, c->s, tenant_id))
+	{
+		c->busy++;
+		return VISIT_BUSY;
+	}
+	if (!tenant_read(c->s, tenant_id, &tenant))
+	{
+		leave(&desk, false);
+		return VISIT_NOTHING;
+	}
+	first_no = desk.totals.no;
+	limits_read(c->s, &c->policy, &tenant, desk.now, &limits);
+	intake_newest(c->s, tenant_id, &intake);
+	ring_entries(c->s, tenant_id, &entries);
+	limit = tenant.suspended ? 0 : limits.concurrency;
+	if (!its_turn)
+		desk.totals.served = 0;
+	room = (int) Min(limit - desk.totals.active, c->wanted);
+	if (by_weight)
+		room = Min(room, tenant.weight - desk.totals.served);
+	if (by_weight && its_turn && room <= 0 && limit > desk.totals.active)
+	{
+		leave(&desk, false);	/* it has had its turn */
+		return VISIT_NOTHING;
+	}
+	do
+	{
+		rounds_ended = ended;
+		if (started < room)
+		{
+			look_out(c, &desk, intake.admitted, room - started, &found);
+			started += start_jobs(c, &desk, &tenant, found.jobs, room - started, limit, &ended);
+			if (found.jobs)
+				store_look_again(c->s);
+		}
+	} while (ended > rounds_ended && ended < MAX_EXPIRED && started < room);
+	c->wanted -= started;
+
+	desk.totals.saturated = desk.totals.active >= limit;
+	off = desk.totals.saturated ||
+		(started == 0 && found.jobs == NIL && !found.filtered && nothing_since(&desk, intake.admitted, &presence));
+	if (off && !desk.totals.saturated)
+		(void) due_note(c->s, tenant_id, found.next, &desk.totals);
+	if (desk.totals.saturated != desk.written.saturated || desk.totals.due_at != desk.written.due_at)
+		desk_note(&desk, desk.totals.saturated ? "no room" : "nothing to start");
+	if (off)
+		ring_remove(c->s, &entries);
+	if (desk.totals.no == first_no && !(off && entries.count > 0))
+		leave(&desk, presence);
+	return started > 0 ? VISIT_TOOK : VISIT_NOTHING;
+}
+
+/* ---- the walk ---- */
+
+/* Looks after leases and delays that have ended, of a few tenants. */
+static void
+look_after_due(Claiming *c)
+{
+	int32		tenants[DUE_VISITS];
+	int			count = due_tenants(c->s, clock_now(), tenants, DUE_VISITS);
+	Lapsed		lapsed = {0};
+
+	for (int i = 0; i < count; i++)
+		if (!lease_visit(c->s, &c->policy, tenants[i], &lapsed))
+			c->busy++;
+}
+
+/* Visits the tenants of a stretch of the ring; true if one had a job. */
+static bool
+walk_stretch(Claiming *c, int32 after, int32 until)
+{
+	bool		progress = false;
+	int32		tenant_id = after;
+
+	while (c->wanted > 0 && c->visits < MAX_VISITS &&
+		   ring_next(c->s, tenant_id, &tenant_id) && tenant_id <= until)
+	{
+		CHECK_FOR_INTERRUPTS();
+		c->visits++;
+		c->visited = tenant_id;
+		if (visit(c, tenant_id, false, true) == VISIT_TOOK)
+		{
+			progress = true;
+			c->visits = 0;
+			c->stopped = tenant_id;
+		}
+	}
+	return progress;
+}
+
+/*
+ * Walks the ring: goes on with the turn of the tenant where the last claim
+ * stopped, then around, and around again while that starts jobs.
+ */
+static void
+walk(Claiming *c)
+{
+	int32		start = ring_cursor();
+	bool		progress;
+
+	c->visits = 0;
+	c->stopped = start;
+	if (ring_has(c->s, start))
+		(void) visit(c, start, true, true);
+	progress = walk_stretch(c, start, PG_INT32_MAX);
+	progress = walk_stretch(c, PG_INT32_MIN, start) || progress;
+	while (progress)
+		progress = walk_stretch(c, PG_INT32_MIN, PG_INT32_MAX);
+	if (c->visits >= MAX_VISITS)
+		c->stopped = c->visited;
+	if (c->stopped != start)
+		ring_set_cursor(c->stopped);
+}
+
+/* Visits tenants the worker named, in turn, until nothing is left that may start. */
+static void
+visit_named(Claiming *c, ArrayType *tenants)
+{
+	Datum	   *names;
+	bool	   *nulls;
+	int			count;
+	bool		progress;
+
+	deconstruct_array(tenants, TEXTOID, -1, false, TYPALIGN_INT, &names, &nulls, &count);
+	do
+	{
+		progress = false;
+		for (int i = 0; i < count && c->wanted > 0; i++)
+		{
+			Tenant		tenant;
+
+			if (!nulls[i] && tenant_find(c->s, TextDatumGetCString(names[i]), &tenant) &&
+				visit(c, tenant.id, false, true) == VISIT_TOOK)
+				progress = true;
+		}
+	} while (progress && c->wanted > 0);
+}
+
+/* ---- SQL entry ---- */
+
+static List *
+names_of(ArrayType *array)
+{
+	Datum	   *names;
+	bool	   *nulls;
+	int			count;
+	List	   *list = NIL;
+
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &names, &nulls, &count);
+	for (int i = 0; i < count; i++)
+		if (!nulls[i])
+			list = lappend(list, TextDatumGetCString(names[i]));
+	if (list == NIL)
+		list = list_make1(pstrdup(""));	/* an empty filter lets nothing through */
+	return list;
+}
+
+static void
+check_arguments(FunctionCallInfo fcinfo, Claiming *c)
+{
+	const char *stage = arg_text(fcinfo, 3);
+
+	if (c->worker && strlen(c->worker) > 255)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the worker's name is longer than 255 bytes"),
+				 errhint("Use a shorter name.")));
+	if (c->wanted < 1 || c->wanted > MAX_CLAIM)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_jobs %d is out of range", c->wanted),
+				 errhint("Use 1 to %d.", MAX_CLAIM)));
+	if (stage == NULL || strcmp(stage, "generation") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("there is no stage \"%s\"", stage ? stage : "null"),
+				 errhint("The stage is 'generation'.")));
+	if (!arg_span(fcinfo, 2, &c->lease))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the lease is no positive duration"),
+				 errhint("Use an interval such as '5 minutes', or null for policy.default_lease.")));
+}
+
+/* claim_next(): see its COMMENT.  Lock D of each tenant it took from, tried. */
+Datum
+admission_claim_next(PG_FUNCTION_ARGS)
+{
+	Claiming	c = {0};
+	long		pause = BUSY_PAUSE;
+	int			wanted;
+
+	PreventCommandIfReadOnly("admission.claim_next()");
+	c.worker = arg_text(fcinfo, 0);
+	c.wanted = wanted = PG_ARGISNULL(1) ? 1 : PG_GETARG_INT32(1);
+	c.begin = !PG_ARGISNULL(6) && PG_GETARG_BOOL(6);
+	check_arguments(fcinfo, &c);
+	InitMaterializedSRF(fcinfo, 0);
+	c.result = (ReturnSetInfo *) fcinfo->resultinfo;
+	if (!PG_ARGISNULL(5))
+		c.models = names_of(PG_GETARG_ARRAYTYPE_P(5));
+	c.s = store_open(STORE_LATEST);
+	policy_read(c.s, &c.policy);
+	if (!HAS_TIME(c.lease))
+		c.lease = c.policy.default_lease;
+	for (int i = 0; !c.policy.draining && c.wanted == wanted && i < BUSY_RETRIES; i++)
+	{
+		if (i > 0)
+		{
+			pg_usleep(pause);
+			CHECK_FOR_INTERRUPTS();
+			pause *= 2;
+			store_look_again(c.s);
+		}
+		c.busy = 0;
+		look_after_due(&c);
+		if (PG_ARGISNULL(4))
+			walk(&c);
+		else
+			visit_named(&c, PG_GETARG_ARRAYTYPE_P(4));
+		if (c.busy == 0)
+			break;
+	}
+	store_close(c.s);
+	return (Datum) 0;
+}

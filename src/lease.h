@@ -1,0 +1,20 @@
+#ifndef LEASE_H
+#define LEASE_H
+
+#include "config.h"
+#include "job.h"
+
+/* what time ended */
+typedef struct Lapsed
+{
+	int32		expired;
+	int32		requeued;
+	int32		failed;
+	int32		unknown;
+	int32		skipped;
+} Lapsed;
+
+extern bool lease_visit(Store *s, const Policy *policy, int32 tenant_id, Lapsed *lapsed);
+extern void lease_expire_queued(Desk *desk, JobState *state);
+
+#endif

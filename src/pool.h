@@ -1,0 +1,23 @@
+#ifndef POOL_H
+#define POOL_H
+
+#include "store.h"
+
+#define POOL_GLOBAL	1			/* policy.global_outstanding_cap */
+
+/* what a take found, where it did not succeed */
+typedef struct PoolState
+{
+	bool		bounded;
+	int64		capacity;
+	int64		free;			/* tokens that nobody holds, less the debt */
+	int64		in_doubt;		/* tokens in pieces that open transactions hold */
+	bool		newer;			/* a piece is newer than the caller's snapshot */
+} PoolState;
+
+extern bool pool_take(Store *s, int32 pool_id, bool force, PoolState *state);
+extern void pool_give(Store *s, int32 pool_id);
+extern void pool_look(Store *s, int32 pool_id, PoolState *state);
+extern bool pool_capacity(Store *s, int32 pool_id, int64 *capacity);
+
+#endif
