@@ -43,8 +43,8 @@ SELECT 'film/' || sku, wish.model, jsonb_build_object('prompt', prompt) || wish.
      WHERE shop = 'pearlhouse' AND price_usd < 500
  ) AS wish;
 
--- All together may have 340 jobs outstanding; a shop may have as many at once as its top-ups of the last 28 days earn.
-UPDATE admission.policy SET global_outstanding_cap = 340;
+-- All together may have 400 jobs outstanding; a shop may have as many at once as its top-ups of the last 28 days earn.
+UPDATE admission.policy SET global_outstanding_cap = 400;
 INSERT INTO admission.tenant (tenant, plan_id) VALUES
     ('northlight', 'business'), ('fellside', 'business'), ('pearlhouse', 'starter'), ('clayworks', 'free');
 

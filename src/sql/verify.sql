@@ -11,7 +11,7 @@ WITH instant AS MATERIALIZED (
     UNION ALL
     SELECT tenant_id, job_no, job_id, 'queued', abs(lane_no), attempt, previous_no, start_by, held_micro, 0, 0 FROM admission.delayed
     UNION ALL
-    SELECT tenant_id, job_no, job_id, 'processing', lane_no, attempt, previous_no, start_by, held_micro, 0, 0 FROM admission.processing
+    SELECT tenant_id, job_no, job_id, 'processing', abs(lane_no), attempt, previous_no, start_by, held_micro, 0, 0 FROM admission.processing
     UNION ALL
     SELECT tenant_id, job_no, job_id, 'ended', NULL, attempt, previous_no, NULL, NULL, captured_micro, late_micro FROM admission.ended
 ), job AS MATERIALIZED (
@@ -231,7 +231,7 @@ WITH instant AS MATERIALIZED (
     SELECT 'lease_not_due', p.tenant_id, p.job_id, to_jsonb(p) || jsonb_build_object('due', d.at)
       FROM admission.processing p
       LEFT JOIN due d ON d.tenant_id = p.tenant_id
-     WHERE p.lease_expires_at < 'infinity' AND coalesce(d.at > p.lease_expires_at, true)
+     WHERE p.lease_expires_at < 'infinity' AND coalesce(d.at > greatest(p.lease_expires_at, (SELECT now FROM instant) + interval '1 second'), true)
     UNION ALL
     SELECT 'deadline', j.tenant_id, j.job_id, to_jsonb(j)
       FROM job j

@@ -63,7 +63,7 @@ SELECT is(pg_temp.many('nobody', jsonb_build_array(pg_temp.item('x'))), 'unknown
 SELECT is(pg_temp.many(NULL, jsonb_build_array(pg_temp.item('x'))), 'invalid_request tenant', 'no tenant');
 SELECT is(pg_temp.many('e', jsonb_build_array(pg_temp.item('good'), i)), e, format('%s: %s', i, e))
   FROM (VALUES ('7'::jsonb, 'accepted, invalid_request items'), ('null', 'already_accepted, invalid_request items'), ('[]', 'already_accepted, invalid_request items'),
-    ('{}', 'already_accepted, invalid_request operation_key'), ('{"operation_key": 7, "model": "clip", "request": {}}', 'already_accepted, invalid_request operation_key'),
+    ('{"model": "clip", "request": {}}', 'already_accepted, invalid_request operation_key'), ('{"operation_key": 7, "model": "clip", "request": {}}', 'already_accepted, invalid_request operation_key'),
     ('{"operation_key": "y", "request": {}}', 'already_accepted, invalid_request model'), ('{"operation_key": "y", "model": "clip"}', 'already_accepted, invalid_request request'),
     ('{"operation_key": "y", "model": "clip", "request": "{}"}', 'already_accepted, invalid_request request'),
     ('{"operation_key": "y", "model": "clip", "request": {}, "context": 3}', 'already_accepted, invalid_request context'),

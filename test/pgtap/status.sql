@@ -117,7 +117,7 @@ SELECT is((admission.heartbeat(:'j1', 1)).ok, false, 'a stale report');
 SELECT is((admission.settle(:'j1', 'failed')).code, 'settlement_conflict', 'and a contradiction');
 SELECT is((SELECT array_agg(event) FROM admission.job_history(:'j1')) @> '{settlement_conflict}', true, 'are in it');
 SELECT is((SELECT count(*) FROM admission.job_history('00000000-0000-7000-8000-000000000000')), 0::bigint, 'of no job: nothing');
-SELECT results_eq('SELECT at, kind, amount_micro, balance_micro, reference, (SELECT operation_key FROM admission.job_record j WHERE j.job_id = s.job_id) FROM admission.statement(''s'') s', $$VALUES
+SELECT results_eq('SELECT at, kind, amount_micro, balance_micro, reference, (SELECT operation_key FROM admission.job_record j WHERE j.job_id = s.job_id) COLLATE "default" FROM admission.statement(''s'') s', $$VALUES
     ('2026-03-01 12:00:00+00'::timestamptz, 'top_up', 1000000::bigint, 1000000::bigint, 'buy-1', NULL),
     ('2026-03-01 12:01:30+00', 'capture', -90000, 910000, NULL, 'j1'),
     ('2026-03-01 12:01:32+00', 'refund', 40000, 950000, 'refund-1', 'j1')$$, 'the statement: every movement and the balance after it');
