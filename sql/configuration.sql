@@ -1,5 +1,9 @@
 -- Configuration: plain tables, edited with INSERT and UPDATE.
+\set SHOW_CONTEXT never
 BEGIN;
+SET LOCAL DateStyle = 'ISO';
+SET LOCAL IntervalStyle = 'postgres';
+SET LOCAL TimeZone = 'UTC';
 SET LOCAL admission.test_clock = '2026-03-01 12:00:00+00';
 
 -- what CREATE EXTENSION brings
@@ -41,7 +45,6 @@ INSERT INTO admission.model_access (model, tenant) VALUES ('omni-flash', 'studio
 SELECT code FROM admission.preview('studio', NULL, 'omni-flash', '{"resolution": "720P"}');
 
 -- nonsense is refused when it is entered
-\set SHOW_CONTEXT never
 SAVEPOINT s;
 INSERT INTO admission.price (model, match, unit_price_micro) VALUES ('omni-flash', '{"audio": true}', 200000);
 ROLLBACK TO s;

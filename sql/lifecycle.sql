@@ -1,5 +1,8 @@
 -- The life of a job: claimed, submitted, settled; given back, lost, unknown, expired.
 BEGIN;
+SET LOCAL DateStyle = 'ISO';
+SET LOCAL IntervalStyle = 'postgres';
+SET LOCAL TimeZone = 'UTC';
 SET LOCAL admission.test_clock = '2026-03-01 12:00:00+00';
 INSERT INTO admission.model (model, provider) VALUES ('clip', 'acme');
 INSERT INTO admission.price (model, unit, unit_price_micro, quantity_field, default_quantity) VALUES ('clip', 'second', 10000, 'seconds', 5);

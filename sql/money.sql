@@ -1,5 +1,8 @@
 -- Money: bought, held, captured, refunded, charged back.
 BEGIN;
+SET LOCAL DateStyle = 'ISO';
+SET LOCAL IntervalStyle = 'postgres';
+SET LOCAL TimeZone = 'UTC';
 SET LOCAL admission.test_clock = '2026-03-01 12:00:00+00';
 INSERT INTO admission.model (model, provider) VALUES ('clip', 'acme');
 INSERT INTO admission.price (model, unit_price_micro) VALUES ('clip', 1000000);

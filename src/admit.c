@@ -63,6 +63,7 @@ typedef struct Acceptance
 	bytea	   *fingerprint;
 	TimestampTz rate_clock;		/* after the acceptance */
 	bool		rate_refused;	/* in observe mode */
+	PoolState	pool;
 	GateResult	gates;
 } Acceptance;
 
@@ -179,12 +180,12 @@ decide_repeat(Decision *d, const Standing *st, const Job *job, const bytea *prin
 
 /* Reads what the gates need beyond the standing. */
 static void
-gather(IntakeDesk *desk, const Acceptance *a, GateInput *in)
+gather(IntakeDesk *desk, Acceptance *a, GateInput *in)
 {
 	const Standing *st = &desk->standing;
 	const Request *r = a->request;
 	Capacity	capacity = standing_capacity(st);
-	PoolState	pool;
+	PoolState  *pool = &a->pool;
 
 	memset(in, 0, sizeof(GateInput));
 	in->observe = st->tenant.observe;
@@ -203,11 +204,11 @@ gather(IntakeDesk *desk, const Acceptance *a, GateInput *in)
 	in->at_risk = st->tenant.at_risk;
 	in->available = capacity.available;
 	in->overdraft = st->tenant.overdraft;
-	pool_look(desk->s, POOL_GLOBAL, &pool);
-	in->pool_full = pool.bounded && pool.free < 1;
-	in->pool_capacity = pool.capacity;
-	in->pool_in_doubt = pool.in_doubt;
-	if (in->pool_full && pool.newer && store_latest(desk->s))
+	pool_look(desk->s, POOL_GLOBAL, pool);
+	in->pool_full = pool->bounded && pool->free < 1;
+	in->pool_capacity = pool->capacity;
+	in->pool_in_doubt = pool->in_doubt;
+	if (in->pool_full && pool->newer && store_latest(desk->s))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not serialize access due to a concurrent change of the global capacity"),
@@ -447,15 +448,14 @@ process(IntakeDesk *desk, const Request *r, Decision *d)
 {
 	Acceptance	a;
 	GateInput	in;
-	PoolState	pool;
 	bool		accepted = consider(desk, r, &a, &in, d);
 
-	if (accepted && desk->writing && !pool_take(desk->s, POOL_GLOBAL, desk->standing.tenant.observe, &pool))
+	if (accepted && desk->writing && !pool_take(desk->s, POOL_GLOBAL, desk->standing.tenant.observe, &a.pool))
 	{
 		/* the last token went between the look and the take */
 		in.pool_full = true;
-		in.pool_capacity = pool.capacity;
-		in.pool_in_doubt = pool.in_doubt;
+		in.pool_capacity = a.pool.capacity;
+		in.pool_in_doubt = a.pool.in_doubt;
 		accepted = pass_gates(desk, &a, &in, d);
 	}
 	if (accepted && desk->writing)

@@ -7,6 +7,7 @@
 #include "utils/guc.h"
 
 #include "clock.h"
+#include "store.h"
 
 PG_MODULE_MAGIC;
 
@@ -21,4 +22,5 @@ _PG_init(void)
 							   &clock_test_setting, "", PGC_SUSET, 0,
 							   clock_check_setting, clock_assign_setting, NULL);
 	MarkGUCPrefixReserved("admission");
+	store_init();
 }

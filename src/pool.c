@@ -207,16 +207,14 @@ survey(Store *s, Walk walk, bool enough, PoolState *state)
 	return stripes;
 }
 
-/* The debts of a pool: their sum, 0 or below, and whether somebody has one in hand. */
+/* The debts of a pool: their sum, 0 or below. */
 static int64
-survey_debts(Store *s, int32 pool_id, List **debts, bool *held)
+survey_debts(Store *s, int32 pool_id, PoolState *state)
 {
 	Walk		walk = walk_debts(pool_id);
 	Stripe		stripe;
 	int64		debt = 0;
 
-	*debts = NIL;
-	*held = false;
 	while (step(s, &walk, &stripe))
 	{
 		Stripe	   *copy;
@@ -225,8 +223,8 @@ survey_debts(Store *s, int32 pool_id, List **debts, bool *held)
 			continue;
 		copy = palloc(sizeof(Stripe));
 		*copy = stripe;
-		*debts = lappend(*debts, copy);
-		*held = *held || stripe.held;
+		state->debts = lappend(state->debts, copy);
+		state->debt_held = state->debt_held || stripe.held;
 		debt += Min(stripe.tokens, 0);
 	}
 	return debt;
@@ -252,14 +250,11 @@ unbounded_stripe(List *stripes)
 void
 pool_look(Store *s, int32 pool_id, PoolState *state)
 {
-	List	   *debts;
-	bool		held;
-	int64		debt = survey_debts(s, pool_id, &debts, &held);
-
 	memset(state, 0, sizeof(PoolState));
-	state->bounded = unbounded_stripe(survey(s, walk_tokens(pool_id), debt == 0, state)) == NULL &&
-		pool_capacity(s, pool_id, &state->capacity);
-	state->free = held ? 0 : state->free + debt;
+	state->debt = survey_debts(s, pool_id, state);
+	state->stripes = survey(s, walk_tokens(pool_id), state->debt == 0, state);
+	state->bounded = unbounded_stripe(state->stripes) == NULL && pool_capacity(s, pool_id, &state->capacity);
+	state->free = state->debt_held ? 0 : state->free + state->debt;
 }
 
 /* Takes tokens from the stripes at hand; returns how many are still wanted. */
@@ -300,51 +295,44 @@ take_below_zero(Store *s, int32 pool_id)
 
 /* One token of a bounded pool, after its debts: all or nothing. */
 static bool
-take_bounded(Store *s, int32 pool_id, List *stripes, List *debts, int64 debt)
+take_bounded(Store *s, int32 pool_id, const PoolState *state)
 {
 	int64		wanted = 1;
 	ListCell   *cell;
 
-	foreach(cell, debts)
+	foreach(cell, state->debts)
 	{
 		Stripe	   *stripe = lfirst(cell);
 
 		if (replace(s, pool_id, stripe, 0))
 			wanted -= stripe->tokens;
 	}
-	if (wanted == 1 - debt)
-		wanted = draw(s, pool_id, stripes, wanted);
+	if (wanted == 1 - state->debt)
+		wanted = draw(s, pool_id, state->stripes, wanted);
 	if (wanted > 1)
 		insert_debt(s, pool_id, 1 - wanted);	/* another was quicker: the rest is owed as before */
 	return wanted == 0;
 }
 
 /*
- * Takes one token; force takes it into debt if need be.  False: none is to be
- * had without waiting, and state says how the pool stands.  The store looks
- * again, so that a token taken before in this call is seen.
+ * Takes one token with what pool_look found just now; force takes it into debt
+ * if need be.  False: none is to be had without waiting.
  */
 bool
 pool_take(Store *s, int32 pool_id, bool force, PoolState *state)
 {
-	List	   *debts;
-	List	   *stripes;
-	Stripe	   *unbounded;
-	bool		held;
-	int64		debt;
+	Stripe	   *unbounded = unbounded_stripe(state->stripes);
 
-	store_look_again(s);
-	memset(state, 0, sizeof(PoolState));
-	debt = survey_debts(s, pool_id, &debts, &held);
-	stripes = survey(s, walk_tokens(pool_id), debt == 0, state);
-	unbounded = unbounded_stripe(stripes);
 	if (unbounded && replace(s, pool_id, unbounded, unbounded->tokens - 1))
 		return true;
-	state->bounded = pool_capacity(s, pool_id, &state->capacity);
+	if (unbounded)
+	{
+		store_look_again(s);	/* another was quicker */
+		pool_look(s, pool_id, state);
+	}
 	if (!state->bounded)
 		return take_below_zero(s, pool_id);
-	state->free = held ? 0 : state->free + debt;
-	if (state->free >= 1 && take_bounded(s, pool_id, stripes, debts, debt))
+	if (state->free >= 1 && take_bounded(s, pool_id, state))
 		return true;
 	state->free = 0;
 	if (force)
@@ -360,8 +348,7 @@ pool_take(Store *s, int32 pool_id, bool force, PoolState *state)
 void
 pool_give(Store *s, int32 pool_id)
 {
-	List	   *debts;
-	bool		held;
+	PoolState	state = {0};
 	Walk		walk = walk_tokens(pool_id);
 	Stripe		stripe;
 	Stripe		fullest = {.held = true};
@@ -369,8 +356,8 @@ pool_give(Store *s, int32 pool_id)
 	ListCell   *cell;
 
 	store_look_again(s);
-	(void) survey_debts(s, pool_id, &debts, &held);
-	foreach(cell, debts)
+	(void) survey_debts(s, pool_id, &state);
+	foreach(cell, state.debts)
 	{
 		Stripe	   *debt = lfirst(cell);
 

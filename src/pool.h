@@ -1,11 +1,13 @@
 #ifndef POOL_H
 #define POOL_H
 
+#include "nodes/pg_list.h"
+
 #include "store.h"
 
 #define POOL_GLOBAL	1			/* policy.global_outstanding_cap */
 
-/* what a take found, where it did not succeed */
+/* what a look at a pool found */
 typedef struct PoolState
 {
 	bool		bounded;
@@ -13,6 +15,10 @@ typedef struct PoolState
 	int64		free;			/* tokens that nobody holds, less the debt */
 	int64		in_doubt;		/* tokens in pieces that open transactions hold */
 	bool		newer;			/* a piece is newer than the caller's snapshot */
+	int64		debt;			/* 0 or below */
+	bool		debt_held;
+	List	   *stripes;		/* those looked at */
+	List	   *debts;
 } PoolState;
 
 extern bool pool_take(Store *s, int32 pool_id, bool force, PoolState *state);

@@ -30,6 +30,7 @@
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -85,25 +86,52 @@ static const struct
 #undef AS_ROW
 };
 
-/* The oid of a relation of ours. */
-static Oid
-relation_oid(const char *name)
-{
-	Oid			schema = get_namespace_oid(ADMISSION_SCHEMA, true);
-	Oid			oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+/*
+ * The oids of our relations, remembered for the session until the catalogue
+ * says that one of them changed.
+ */
+static Oid	table_oids[TABLE_COUNT];
+static Oid	index_oids[INDEX_COUNT];
 
+static void
+forget_oids(Datum argument, Oid relation)
+{
+	bool		ours = !OidIsValid(relation);
+
+	for (int i = 0; !ours && i < TABLE_COUNT; i++)
+		ours = table_oids[i] == relation;
+	for (int i = 0; !ours && i < INDEX_COUNT; i++)
+		ours = index_oids[i] == relation;
+	if (ours)
+	{
+		memset(table_oids, 0, sizeof(table_oids));
+		memset(index_oids, 0, sizeof(index_oids));
+	}
+}
+
+/* Called once, when the library is loaded. */
+void
+store_init(void)
+{
+	CacheRegisterRelcacheCallback(forget_oids, (Datum) 0);
+}
+
+static Oid
+relation_oid(Oid *known, const char *name)
+{
+	Oid			schema,
+				oid;
+
+	if (OidIsValid(*known))
+		return *known;
+	schema = get_namespace_oid(ADMISSION_SCHEMA, true);
+	oid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 	if (!OidIsValid(oid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("relation \"%s.%s\" does not exist", ADMISSION_SCHEMA, name),
 				 errhint("The extension is not installed completely: DROP EXTENSION and CREATE EXTENSION it.")));
-	return oid;
-}
-
-Oid
-store_table_oid(TableId table)
-{
-	return relation_oid(table_names[table].name);
+	return *known = oid;
 }
 
 /* Registers the snapshot that a store of this mode reads with. */
@@ -184,7 +212,7 @@ store_close(Store *s)
 static Relation
 open_relation(TableId table, LOCKMODE mode)
 {
-	Relation	rel = table_open(store_table_oid(table), mode);
+	Relation	rel = table_open(relation_oid(&table_oids[table], table_names[table].name), mode);
 
 	if (RelationGetNumberOfAttributes(rel) < table_names[table].columns)
 		ereport(ERROR,
@@ -233,7 +261,7 @@ indexed(Store *s, IndexId id)
 		OpenTable  *table = readable(s, index_names[id].table);
 		MemoryContext old = MemoryContextSwitchTo(s->context);
 
-		index->rel = index_open(relation_oid(index_names[id].name), AccessShareLock);
+		index->rel = index_open(relation_oid(&index_oids[id], index_names[id].name), AccessShareLock);
 		index->row = table_slot_create(table->rel, NULL);
 		MemoryContextSwitchTo(old);
 	}

@@ -43,6 +43,7 @@ typedef enum RowState
 	ROW_IN_PROGRESS				/* inserted or deleted by an open transaction */
 } RowState;
 
+extern void store_init(void);
 extern Store *store_open(StoreMode mode);
 extern void store_close(Store *s);
 extern void store_look_again(Store *s);
@@ -70,7 +71,6 @@ typedef enum LockResult
 
 extern LockResult store_lock(Store *s, TableId table, ItemPointer tid, bool wait, TupleTableSlot **row);
 extern void store_update(Store *s, TableId table, ItemPointer tid, Datum *values, bool *nulls);
-extern Oid	store_table_oid(TableId table);
 
 /* columns of a row just read */
 #define COLUMN(row, c)			((row)->tts_values[(c) - 1])
