@@ -199,7 +199,7 @@ gather(IntakeDesk *desk, Acceptance *a, GateInput *in)
 	in->accepted_limit = st->limits.accepted;
 	in->max_ahead = r->max_ahead;
 	if (r->max_ahead >= 0)
-		in->ahead = lane_count_ahead(desk->s, st->tenant.id, r->priority, capacity.queued, r->max_ahead + 1);
+		in->ahead = lane_count_ahead(desk->s, st->tenant.id, r->priority, st->now, capacity.queued, Min(r->max_ahead, 1000));
 	in->held = capacity.held;
 	in->at_risk = st->tenant.at_risk;
 	in->available = capacity.available;

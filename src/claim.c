@@ -156,8 +156,8 @@ look_out(Claiming *c, Desk *desk, int64 admitted, int most, Lookout *found)
 
 		if (c->models && !named(c->models, model->name))
 			found->filtered = true;
-		else if (model_paused(model, desk->now))
-			found->next = Min(found->next, model->paused_until);
+		else if (!model_may_start(model, desk->now))
+			found->next = model_paused(model, desk->now) ? Min(found->next, model->paused_until) : found->next;
 		else
 		{
 			read_line(desk, RETURNED(lane->no), admitted, most, lane->model_id, &level);
@@ -356,12 +356,12 @@ visit(Claiming *c, int32 tenant_id, bool its_turn, bool by_weight)
 static void
 look_after_due(Claiming *c)
 {
-	int32		tenants[DUE_VISITS];
-	int			count = due_tenants(c->s, clock_now(), tenants, DUE_VISITS);
+	List	   *due = due_read(c->s, clock_now(), DUE_VISITS);
 	Lapsed		lapsed = {0};
+	ListCell   *cell;
 
-	for (int i = 0; i < count; i++)
-		if (!lease_visit(c->s, &c->policy, tenants[i], &lapsed))
+	foreach(cell, due)
+		if (!lease_visit(c->s, &c->policy, lfirst(cell), &lapsed))
 			c->busy++;
 }
 

@@ -142,3 +142,10 @@ model_paused(const Model *model, TimestampTz now)
 {
 	return HAS_TIME(model->paused_until) && model->paused_until > now;
 }
+
+/* Whether queued jobs of the model may start. */
+bool
+model_may_start(const Model *model, TimestampTz now)
+{
+	return model->enabled && !model_paused(model, now);
+}

@@ -54,6 +54,7 @@ extern bool tenant_read(Store *s, int32 tenant_id, Tenant *tenant);
 extern bool model_find(Store *s, const char *name, Model *model);
 extern bool model_read(Store *s, int32 model_id, Model *model);
 extern bool model_open_to(Store *s, const Model *model, const Tenant *tenant);
+extern bool model_may_start(const Model *model, TimestampTz now);
 extern bool model_paused(const Model *model, TimestampTz now);
 
 #endif

@@ -491,7 +491,7 @@ job_return(Desk *desk, JobState *state, TimestampTz available_at, const char *ki
 	desk->totals.active--;
 	desk->totals.saturated = false;
 	state->submitted = state->submitted || state->submission != SUBMISSION_NONE;
-	state->lane_no = -Abs(state->lane_no);
+	state->lane_no = -abs(state->lane_no);
 	state->available_at = available_at;
 	if (HAS_TIME(available_at))
 		(void) due_note(desk->s, desk->tenant_id, available_at, &desk->totals);

@@ -13,6 +13,7 @@
 
 #include "nodes/pg_list.h"
 
+#include "config.h"
 #include "lane.h"
 
 /* how far the head may lag behind what is consumed, in job numbers */
@@ -132,30 +133,27 @@ count_entries(Store *s, int32 tenant_id, int32 lane_no, int64 most)
 }
 
 /*
- * How many queued jobs a new one of this priority would stand behind: all of
- * its priority and above.  Counted up to most; where no lane is below the
- * priority it is all that are queued.
+ * How many jobs that may run now a new one of this priority would stand
+ * behind: all of its priority and above.  Exact up to most; where there are
+ * more it is all that are queued.
  */
 int64
-lane_count_ahead(Store *s, int32 tenant_id, int16 priority, int64 queued, int64 most)
+lane_count_ahead(Store *s, int32 tenant_id, int16 priority, TimestampTz now, int64 queued, int64 most)
 {
 	int64		count = 0;
-	bool		all = true;
-	List	   *lanes = lanes_of(s, tenant_id);
 	ListCell   *cell;
 
-	foreach(cell, lanes)
-		all = all && ((Lane *) lfirst(cell))->priority >= priority;
-	if (all)
-		return queued;
-	foreach(cell, lanes)
+	foreach(cell, lanes_of(s, tenant_id))
 	{
 		Lane	   *lane = lfirst(cell);
+		Model		model;
 
-		if (lane->priority < priority || count >= most)
+		if (lane->priority < priority || count > most)
 			break;
-		count += count_entries(s, tenant_id, RETURNED(lane->no), most - count);
-		count += count_entries(s, tenant_id, lane->no, most - count);
+		if (!model_read(s, lane->model_id, &model) || !model_may_start(&model, now))
+			continue;
+		count += count_entries(s, tenant_id, RETURNED(lane->no), most + 1 - count);
+		count += count_entries(s, tenant_id, lane->no, most + 1 - count);
 	}
-	return count;
+	return count > most ? Max(count, queued) : count;
 }

@@ -17,6 +17,6 @@ extern int32 lane_for(Store *s, int32 tenant_id, int16 priority, int32 model_id,
 extern List *lanes_of(Store *s, int32 tenant_id);
 extern int64 lane_head(Store *s, int32 tenant_id, int32 lane_no);
 extern void lane_advance(Store *s, int32 tenant_id, int32 lane_no, int64 head);
-extern int64 lane_count_ahead(Store *s, int32 tenant_id, int16 priority, int64 queued, int64 most);
+extern int64 lane_count_ahead(Store *s, int32 tenant_id, int16 priority, TimestampTz now, int64 queued, int64 most);
 
 #endif

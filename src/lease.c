@@ -20,6 +20,8 @@
 
 PG_FUNCTION_INFO_V1(admission_expire);
 
+#define MAX_DUE 1000				/* tenants that one expire() looks after */
+
 /* A queued or processing job did not start in time. */
 void
 lease_expire_queued(Desk *desk, JobState *state)
@@ -137,8 +139,9 @@ ended_delays(Desk *desk, TimestampTz *next)
  * could not be done is due again in a second.
  */
 bool
-lease_visit(Store *s, const Policy *policy, int32 tenant_id, Lapsed *lapsed)
+lease_visit(Store *s, const Policy *policy, DueTenant *due, Lapsed *lapsed)
 {
+	int32		tenant_id = due->tenant_id;
 	Desk		desk;
 	TimestampTz next = DT_NOEND;
 	List	   *leases,
@@ -148,7 +151,7 @@ lease_visit(Store *s, const Policy *policy, int32 tenant_id, Lapsed *lapsed)
 
 	if (!desk_try(&desk, s, tenant_id))
 		return false;
-	due_remove(s, tenant_id, desk.now);
+	due_remove(s, due);
 	if (HAS_TIME(desk.totals.due_at) && desk.totals.due_at <= desk.now)
 		desk.totals.due_at = NO_TIME;
 	leases = ended_leases(&desk, &next);
@@ -234,8 +237,6 @@ admission_expire(PG_FUNCTION_ARGS)
 	Store	   *s;
 	Policy		policy;
 	Lapsed		lapsed = {0};
-	int32	   *tenants;
-	int			count;
 	TupleDesc	descriptor;
 	Datum		values[5];
 	bool		nulls[5] = {false};
@@ -254,13 +255,11 @@ admission_expire(PG_FUNCTION_ARGS)
 	foreach(cell, passed_deadlines(s, clock_now(), batch))
 		if (!meet_deadline(s, lfirst(cell), &lapsed))
 			lapsed.skipped++;
-	tenants = palloc(sizeof(int32) * batch);
 	store_look_again(s);
-	count = due_tenants(s, clock_now(), tenants, batch);
-	for (int i = 0; i < count; i++)
+	foreach(cell, due_read(s, clock_now(), Min(batch, MAX_DUE)))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!lease_visit(s, &policy, tenants[i], &lapsed))
+		if (!lease_visit(s, &policy, lfirst(cell), &lapsed))
 			lapsed.skipped++;
 	}
 	store_close(s);

@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "job.h"
+#include "ring.h"
 
 /* what time ended */
 typedef struct Lapsed
@@ -14,7 +15,7 @@ typedef struct Lapsed
 	int32		skipped;
 } Lapsed;
 
-extern bool lease_visit(Store *s, const Policy *policy, int32 tenant_id, Lapsed *lapsed);
+extern bool lease_visit(Store *s, const Policy *policy, DueTenant *due, Lapsed *lapsed);
 extern void lease_expire_queued(Desk *desk, JobState *state);
 
 #endif

@@ -183,6 +183,17 @@ replace(Store *s, int32 pool_id, const Stripe *stripe, int64 tokens)
 	return true;
 }
 
+/* The same for a debt, of which nothing stays once it is paid. */
+static bool
+replace_debt(Store *s, int32 pool_id, const Stripe *debt, int64 tokens)
+{
+	ItemPointerData tid = debt->tid;
+
+	if (tokens < 0)
+		return replace(s, pool_id, debt, tokens);
+	return !debt->held && store_delete(s, T_STRIPE, &tid, false);
+}
+
 /* The stripes of a walk, and what they come to; enough: stop at the first that one token can be taken from. */
 static List *
 survey(Store *s, Walk walk, bool enough, PoolState *state)
@@ -304,7 +315,7 @@ take_bounded(Store *s, int32 pool_id, const PoolState *state)
 	{
 		Stripe	   *stripe = lfirst(cell);
 
-		if (replace(s, pool_id, stripe, 0))
+		if (replace_debt(s, pool_id, stripe, 0))
 			wanted -= stripe->tokens;
 	}
 	if (wanted == 1 - state->debt)
@@ -312,6 +323,22 @@ take_bounded(Store *s, int32 pool_id, const PoolState *state)
 	if (wanted > 1)
 		insert_debt(s, pool_id, 1 - wanted);	/* another was quicker: the rest is owed as before */
 	return wanted == 0;
+}
+
+/* One token more of debt. */
+static void
+take_into_debt(Store *s, int32 pool_id, const PoolState *state)
+{
+	ListCell   *cell;
+
+	foreach(cell, state->debts)
+	{
+		Stripe	   *debt = lfirst(cell);
+
+		if (replace(s, pool_id, debt, debt->tokens - 1))
+			return;
+	}
+	insert_debt(s, pool_id, -1);
 }
 
 /*
@@ -330,13 +357,15 @@ pool_take(Store *s, int32 pool_id, bool force, PoolState *state)
 		store_look_again(s);	/* another was quicker */
 		pool_look(s, pool_id, state);
 	}
-	if (!state->bounded)
-		return take_below_zero(s, pool_id);
-	if (state->free >= 1 && take_bounded(s, pool_id, state))
+	if (state->bounded ? state->free >= 1 && take_bounded(s, pool_id, state) : take_below_zero(s, pool_id))
 		return true;
 	state->free = 0;
 	if (force)
-		insert_debt(s, pool_id, -1);
+	{
+		store_look_again(s);
+		pool_look(s, pool_id, state);
+		take_into_debt(s, pool_id, state);
+	}
 	return force;
 }
 
@@ -361,7 +390,7 @@ pool_give(Store *s, int32 pool_id)
 	{
 		Stripe	   *debt = lfirst(cell);
 
-		if (debt->tokens < 0 && replace(s, pool_id, debt, debt->tokens + 1))
+		if (debt->tokens < 0 && replace_debt(s, pool_id, debt, debt->tokens + 1))
 			return;
 	}
 	while (looks++ < GIVER_LOOKS && step(s, &walk, &stripe))

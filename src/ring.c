@@ -134,40 +134,41 @@ due_note(Store *s, int32 tenant_id, TimestampTz at, Dispatch *totals)
 	return true;
 }
 
-/* Up to most tenants that something is due for, each once. */
-int
-due_tenants(Store *s, TimestampTz now, int32 *tenant_ids, int most)
+/* The tenants that something is due for, up to most, each with the entries that say so. */
+List *
+due_read(Store *s, TimestampTz now, int most)
 {
 	Bound		key[] = {AT_MOST(1, TimestampTzGetDatum(now))};
-	int			count = 0;
-	TupleTableSlot *row;
-
-	store_seek(s, I_DUE, ForwardScanDirection, 1, key);
-	while (count < most && (row = store_next(s, I_DUE)) != NULL)
-	{
-		int32		tenant_id = DatumGetInt32(COLUMN(row, DUE_TENANT_ID));
-		int			i = 0;
-
-		while (i < count && tenant_ids[i] != tenant_id)
-			i++;
-		if (i == count)
-			tenant_ids[count++] = tenant_id;
-	}
-	return count;
-}
-
-/* Removes what was due for a tenant.  Under its lock D. */
-void
-due_remove(Store *s, int32 tenant_id, TimestampTz now)
-{
-	Bound		key[] = {AT_MOST(1, TimestampTzGetDatum(now))};
-	RingEntries seen = {0};
+	List	   *due = NIL;
 	TupleTableSlot *row;
 
 	store_seek(s, I_DUE, ForwardScanDirection, 1, key);
 	while ((row = store_next(s, I_DUE)) != NULL)
-		if (DatumGetInt32(COLUMN(row, DUE_TENANT_ID)) == tenant_id)
-			remember(&seen, &row->tts_tid);
-	for (int i = 0; i < seen.count; i++)
-		(void) store_delete(s, T_DUE, &seen.tids[i], false);
+	{
+		int32		tenant_id = DatumGetInt32(COLUMN(row, DUE_TENANT_ID));
+		DueTenant  *tenant = NULL;
+		ListCell   *cell;
+
+		foreach(cell, due)
+			if (((DueTenant *) lfirst(cell))->tenant_id == tenant_id)
+				tenant = lfirst(cell);
+		if (tenant == NULL)
+		{
+			if (list_length(due) == most)
+				break;
+			tenant = palloc0(sizeof(DueTenant));
+			tenant->tenant_id = tenant_id;
+			due = lappend(due, tenant);
+		}
+		remember(&tenant->entries, &row->tts_tid);
+	}
+	return due;
+}
+
+/* Removes what was due for a tenant.  Under its lock D. */
+void
+due_remove(Store *s, DueTenant *tenant)
+{
+	for (int i = 0; i < tenant->entries.count; i++)
+		(void) store_delete(s, T_DUE, &tenant->entries.tids[i], false);
 }

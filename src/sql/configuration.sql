@@ -74,6 +74,7 @@ CREATE TABLE admission.model (
     max_attempts       integer CHECK (max_attempts >= 1)
 );
 COMMENT ON TABLE admission.model IS 'What can be generated with. model is public, provider is private.';
+COMMENT ON COLUMN admission.model.enabled IS 'Off: nothing is admitted and nothing queued starts; what runs goes on.';
 COMMENT ON COLUMN admission.model.mode IS 'A free label of the kind of work, such as text-to-video.';
 COMMENT ON COLUMN admission.model.paused_until IS 'Until then nothing starts, and nothing is admitted unless queue_while_paused.';
 COMMENT ON COLUMN admission.model.max_attempts IS 'Lost leases before a job fails; null = policy.max_attempts.';

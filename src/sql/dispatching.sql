@@ -60,5 +60,5 @@ CREATE TABLE admission.pool_stripe (
     bounded boolean NOT NULL,
     PRIMARY KEY (pool_id, stripe, version)
 );
-COMMENT ON TABLE admission.pool_stripe IS 'Free tokens of a pool in pieces, so that takers need not wait for each other; version counts down, the lowest is the newest. Stripe 0 is the debt left by a lowered capacity.';
+COMMENT ON TABLE admission.pool_stripe IS 'Free tokens of a pool in pieces, so that takers need not wait for each other; version counts down, the lowest is the newest. Stripes numbered 0 and below are debts, left by a lowered capacity or made by tenants in observe mode.';
 

@@ -1,4 +1,5 @@
 -- What tenants and operators read. Nothing here writes or locks; each call sees one snapshot.
+-- All of it is index probes, so a plan made once is right, and never worth compiling.
 
 CREATE FUNCTION admission.balance(tenant text) RETURNS admission.balance
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -15,6 +16,7 @@ COMMENT ON FUNCTION admission.balance(text) IS
 
 CREATE FUNCTION admission.status(tenant text, job_id uuid) RETURNS admission.job_status
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_generic_plan SET jit = off
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -112,6 +114,7 @@ COMMENT ON FUNCTION admission.status_of(text, text) IS
 CREATE FUNCTION admission.list_jobs(tenant text, state text DEFAULT NULL, after uuid DEFAULT NULL, max_jobs integer DEFAULT 100)
     RETURNS SETOF admission.job_status
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_generic_plan SET jit = off
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -169,8 +172,12 @@ COMMENT ON FUNCTION admission.list_jobs(text, text, uuid, integer) IS
 
 CREATE FUNCTION admission.job_history(job_id uuid)
     RETURNS TABLE (at timestamptz, event text, attempt integer, worker text, reason text, details jsonb)
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_generic_plan SET jit = off
     AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
         WITH RECURSIVE job AS MATERIALIZED (
             SELECT r.job_id, r.tenant_id, r.job_no, r.created_at, r.operation_key, r.held_micro, r.would_be,
                    coalesce(e.previous_no, p.previous_no, d.previous_no, q.previous_no) AS newest_no,
@@ -224,8 +231,8 @@ CREATE FUNCTION admission.job_history(job_id uuid)
         SELECT e.at, e.event, e.attempt, e.worker, e.reason,
                (SELECT coalesce(jsonb_object_agg(d.key, d.value), '{}') FROM jsonb_each(e.details) d WHERE d.value <> 'null')
           FROM event e
-         ORDER BY e.at, e.rank
-    $$;
+         ORDER BY e.at, e.rank;
+END $$;
 COMMENT ON FUNCTION admission.job_history(uuid) IS
 'Everything known of one job, oldest first, for operators: admitted; the steps of the dispatch journal (claim, requeue, lost, unknown, overdue, cancel, expire, exhausted, settle, late); begin_submission, report_unknown and submitted of the current or last attempt; reports kept as evidence under their codes; refund. Money in micro-USD. No row for an unknown job. No locks.';
 
@@ -273,6 +280,7 @@ COMMENT ON FUNCTION admission.first_dispatch_since(integer, timestamptz) IS
 CREATE FUNCTION admission.statement(tenant text, since timestamptz DEFAULT '-infinity', until timestamptz DEFAULT 'infinity')
     RETURNS TABLE (at timestamptz, kind text, amount_micro bigint, balance_micro bigint, reference text, job_id uuid, reason text)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET jit = off
     AS $$
         WITH account AS MATERIALIZED (
             SELECT t.tenant_id, admission.first_dispatch_since(t.tenant_id, since) AS first_no,

@@ -81,7 +81,7 @@ CREATE TABLE admission.processing (
     provider_job_id  text,
     PRIMARY KEY (tenant_id, job_no)
 ) WITH (fillfactor = 70);
-COMMENT ON TABLE admission.processing IS 'Jobs a worker has taken. submission: none, started, acknowledged, unknown. lease_expires_at infinity: only evidence ends it.';
+COMMENT ON TABLE admission.processing IS 'Jobs a worker has taken. lane_no is negative where the job was given back before. submission: none, started, acknowledged, unknown. lease_expires_at infinity: only evidence ends it.';
 
 CREATE TABLE admission.ended (
     tenant_id       integer NOT NULL,

@@ -23,9 +23,17 @@ CREATE TEMP TABLE claimed (job_id uuid PRIMARY KEY, attempt integer, tenant text
 CREATE TEMP TABLE seen (what text PRIMARY KEY, times integer NOT NULL);
 CREATE FUNCTION pg_temp.one_of(VARIADIC choices text[]) RETURNS text LANGUAGE sql AS $$ SELECT choices[1 + floor(random() * cardinality(choices))::int] $$;
 CREATE FUNCTION pg_temp.some_job() RETURNS uuid LANGUAGE sql AS $$ SELECT job_id FROM admission.job_record ORDER BY tenant_id, job_no OFFSET floor(random() * (SELECT count(*) FROM admission.job_record)) LIMIT 1 $$;
-CREATE FUNCTION pg_temp.some_claim(OUT job_id uuid, OUT attempt integer) LANGUAGE sql AS $$
-    SELECT c.job_id, c.attempt - (random() < 0.1)::int FROM claimed c JOIN admission.job_record r USING (job_id)
-     ORDER BY r.tenant_id, r.job_no OFFSET floor(random() * (SELECT count(*) FROM claimed)) LIMIT 1 $$;
+-- mostly a running job with its attempt, else whatever was ever claimed, sometimes with the attempt before
+CREATE FUNCTION pg_temp.some_claim(OUT job_id uuid, OUT attempt integer) LANGUAGE plpgsql AS $$
+BEGIN
+    IF random() < 0.7 THEN
+        SELECT p.job_id, p.attempt INTO job_id, attempt FROM admission.processing p
+         ORDER BY p.tenant_id, p.job_no OFFSET floor(random() * (SELECT count(*) FROM admission.processing)) LIMIT 1;
+    ELSE
+        SELECT c.job_id, c.attempt - (random() < 0.2)::int INTO job_id, attempt FROM claimed c JOIN admission.job_record r ON r.job_id = c.job_id
+         ORDER BY r.tenant_id, r.job_no OFFSET floor(random() * (SELECT count(*) FROM claimed)) LIMIT 1;
+    END IF;
+END $$;
 
 CREATE FUNCTION pg_temp.admit_some(n integer) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -100,7 +108,7 @@ BEGIN
              WHERE model.model = (SELECT pg_temp.one_of('clip', 'film', 'song'));
             RETURN 'model edited';
         WHEN dice < 0.995 THEN
-            UPDATE admission.policy SET global_outstanding_cap = CASE WHEN random() < 0.7 THEN floor(random() * 25)::int END, late_completion = pg_temp.one_of('absorb', 'charge');
+            UPDATE admission.policy SET global_outstanding_cap = CASE WHEN random() < 0.5 THEN floor(random() * 40)::int END, late_completion = pg_temp.one_of('absorb', 'charge');
             RETURN 'policy edited';
         ELSE
             BEGIN

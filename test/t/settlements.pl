@@ -101,8 +101,10 @@ for my $case ('with time left', 'after lease and deadline') {
 		# whatever is left of it ends now
 		$db->do(q{SET admission.test_clock = '2030-01-01 02:00+00'}) if $late;
 		$db->value(q{SELECT code FROM admission.settle(?, 'failed')}, $job);
-		my @movements = $db->column(q{SELECT kind FROM admission.dispatch WHERE job_id = ? AND kind NOT IN ('claimed', 'requeued', 'lease_lost')}, $job);
-		push @wrong, "$round: " . tally(@answers) . '; ended by ' . tally(@movements) if @movements != 1;
+		my $ends = $db->value(q{
+			SELECT count(*) FROM (SELECT job_id, concluded - lag(concluded, 1, 0::bigint) OVER (ORDER BY dispatch_no) AS ended FROM admission.dispatch) d
+			 WHERE job_id = ? AND ended <> 0}, $job);
+		push @wrong, "$round: " . tally(@answers) . "; ended $ends times" if $ends != 1;
 		push @wrong, "$round: " . tally(@answers) if grep { /^[0-9A-Z]{5}$/ } @answers;
 		push @wrong, "$round: " . reservation($job) unless reservation($job) =~ /^(captured 60 40|released 0 100)$/;
 	}
