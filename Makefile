@@ -25,7 +25,7 @@ ISOLATION    = admit_blocks_nothing dispatch_blocks_nothing wakeup same_key capa
 ISOLATION_OPTS = --inputdir=test --outputdir=output_iso --load-extension=admission
 
 PG_CPPFLAGS  = -Isrc
-PG_CFLAGS    = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-cast-function-type
+PG_CFLAGS    = -Wall -Wextra -Werror=implicit-function-declaration -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-cast-function-type
 
 PG_CONFIG   ?= pg_config
 PGXS        := $(shell $(PG_CONFIG) --pgxs)

@@ -73,7 +73,7 @@ BEGIN
            coalesce(i.reserved_micro, 0) - coalesce(d.unreserved_micro, 0) AS held,
            coalesce(b.credited_micro, 0) - coalesce(d.captured_micro, 0) AS balance,
            (SELECT c.concurrency FROM admission.concurrency_tier c
-             WHERE c.min_top_up_micro <= (SELECT coalesce(sum(u.amount_micro - u.reversed_micro), 0) FROM floor.counted_top_up u
+             WHERE c.min_top_up_micro <= (SELECT coalesce(sum(u.amount_micro - u.reversed_micro), 0)::bigint FROM floor.counted_top_up u
                                            WHERE u.tenant_id = tenant.tenant_id AND u.at > moment - tenant.top_up_window AND u.at <= moment)
              ORDER BY c.min_top_up_micro DESC LIMIT 1) AS purchased
       INTO totals

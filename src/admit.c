@@ -47,9 +47,11 @@ PG_FUNCTION_INFO_V1(admission_preview);
 typedef struct IntakeDesk
 {
 	Store	   *s;
+	int32		tenant_id;
 	Standing	standing;		/* kept up to date as jobs are accepted */
 	bool		writing;		/* admit, not preview */
 	bool		presence;		/* P is held, shared */
+	int32		stripe;			/* of the pool, that the last token came from */
 	int32		jobs;
 	int64		amount;
 } IntakeDesk;
@@ -155,7 +157,6 @@ tell_refusal(Decision *d, const Standing *st, const Acceptance *a, const GateInp
 	}
 	tell_failures(d, st, &a->gates);
 	tell_quote(d, st, a->quote.unit, a->quote.quantity, a->quote.quote);
-	tell_limits(d, st);
 }
 
 /* ---- deciding ---- */
@@ -175,7 +176,6 @@ decide_repeat(Decision *d, const Standing *st, const Job *job, const bytea *prin
 		d->reserved = job->held;
 		tell_quote(d, st, job->unit, job->quantity, job->quote);
 	}
-	tell_limits(d, st);
 }
 
 /* Reads what the gates need beyond the standing. */
@@ -204,7 +204,7 @@ gather(IntakeDesk *desk, Acceptance *a, GateInput *in)
 	in->at_risk = st->tenant.at_risk;
 	in->available = capacity.available;
 	in->overdraft = st->tenant.overdraft;
-	pool_look(desk->s, POOL_GLOBAL, pool);
+	pool_look(desk->s, POOL_GLOBAL, desk->stripe, pool);
 	in->pool_full = pool->bounded && pool->free < 1;
 	in->pool_capacity = pool->capacity;
 	in->pool_in_doubt = pool->in_doubt;
@@ -241,7 +241,6 @@ pass_rate(IntakeDesk *desk, Acceptance *a, Decision *d)
 		return true;
 	decide(d, CODE_RATE_LIMITED);
 	d->retry_after = retry_after;
-	tell_limits(d, st);
 	return false;
 }
 
@@ -390,7 +389,6 @@ tell_acceptance(Decision *d, const Standing *st, const Acceptance *a, Code code)
 	tell_quote(d, st, a->quote.unit, a->quote.quantity, a->quote.quote);
 	if (a->gates.would_be != CODE_ACCEPTED)
 		details_text(&d->details, "would_be", code_name(a->gates.would_be));
-	tell_limits(d, st);
 }
 
 /* Writes an accepted job and its reservation.  Under lock I. */
@@ -403,6 +401,7 @@ accept(IntakeDesk *desk, const Acceptance *a, Decision *d)
 	JobState	state;
 
 	count(st, a);
+	desk->stripe = a->pool.taken_from;
 	memset(&state, 0, sizeof(JobState));
 	state.tenant_id = st->tenant.id;
 	state.job_no = st->intake.admitted;
@@ -467,6 +466,7 @@ process(IntakeDesk *desk, const Request *r, Decision *d)
 	}
 	else if (desk->writing && !code_ok(d->code))
 		log_rejection(desk->s, &desk->standing, r, d, a.quote.hold);
+	tell_limits(d, &desk->standing);
 }
 
 /* ---- the desk ---- */
@@ -477,6 +477,7 @@ open_desk(IntakeDesk *desk, Store *s, int32 tenant_id)
 {
 	memset(desk, 0, sizeof(IntakeDesk));
 	desk->s = s;
+	desk->tenant_id = tenant_id;
 	desk->writing = true;
 	lock_wait(LOCK_INTAKE, tenant_id);
 	desk->presence = lock_try_shared(LOCK_PRESENCE, tenant_id);
@@ -489,7 +490,7 @@ static void
 close_desk(IntakeDesk *desk)
 {
 	const Standing *st = &desk->standing;
-	int32		tenant_id = st->tenant.id;
+	int32		tenant_id = desk->tenant_id;
 
 	if (desk->jobs > 0)
 	{
@@ -567,7 +568,7 @@ admission_preview(PG_FUNCTION_ARGS)
 	return decision_datum(fcinfo, &d);
 }
 
-/* Decides on the items in order; false if one was refused. */
+/* Decides on the items in order, each in memory of its own; false if one was refused. */
 static bool
 process_items(IntakeDesk *desk, Jsonb *items, Decision *decisions)
 {
@@ -575,22 +576,27 @@ process_items(IntakeDesk *desk, Jsonb *items, Decision *decisions)
 	JsonbValue	value;
 	bool		all = true;
 	int			n = 0;
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext inner = AllocSetContextCreate(outer, "admission item", ALLOCSET_DEFAULT_SIZES);
 
 	(void) JsonbIteratorNext(&iterator, &value, true);
 	while (JsonbIteratorNext(&iterator, &value, true) == WJB_ELEM)
 	{
 		Decision   *d = &decisions[n++];
-		Request    *request = palloc(sizeof(Request));
+		Request		request;
 
-		store_look_again(desk->s);
-		if (request_from_json(JsonbValueToJsonb(&value), desk->standing.tenant.name, request, d) &&
-			request_key_fits(request, &desk->standing.policy, true, d))
-			process(desk, request, d);
-		else
-			log_rejection(desk->s, &desk->standing, request, d, 0);
-		all = all && code_ok(d->code);
 		CHECK_FOR_INTERRUPTS();
+		MemoryContextSwitchTo(inner);
+		store_look_again(desk->s);
+		if (request_from_json(JsonbValueToJsonb(&value), desk->standing.tenant.name, &request, d) &&
+			request_key_fits(&request, &desk->standing.policy, true, d))
+			process(desk, &request, d);
+		all = all && code_ok(d->code);
+		MemoryContextSwitchTo(outer);
+		decision_keep(d);
+		MemoryContextReset(inner);
 	}
+	MemoryContextDelete(inner);
 	return all;
 }
 

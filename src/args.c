@@ -129,6 +129,8 @@ well_formed(const Request *r, Decision *d)
 {
 	if (!text_fits(r->model, NAME_MAX_LENGTH))
 		decide_invalid(d, "model", "1 to 255 bytes");
+	else if (r->priority < PG_INT16_MIN || r->priority > PG_INT16_MAX)
+		decide_invalid(d, "priority", "a number from -32768 to 32767");
 	else if (!is_object(r->request))
 		decide_invalid(d, "request", "an object");
 	else if (!is_object(r->context))
@@ -147,7 +149,7 @@ request_from_call(FunctionCallInfo fcinfo, Request *r, Decision *d)
 	r->model = arg_text(fcinfo, 2);
 	r->request = arg_jsonb(fcinfo, 3);
 	r->context = arg_jsonb(fcinfo, 4);
-	r->priority = PG_ARGISNULL(5) ? 0 : PG_GETARG_INT16(5);
+	r->priority = PG_ARGISNULL(5) ? 0 : PG_GETARG_INT32(5);
 	r->max_ahead = PG_ARGISNULL(7) ? -1 : PG_GETARG_INT32(7);
 	r->max_cost = PG_ARGISNULL(8) ? NO_AMOUNT : PG_GETARG_INT64(8);
 	if (r->context == NULL)
@@ -188,8 +190,8 @@ field_from_json(const char *name, const JsonbValue *value, const char *tenant, R
 	if (strcmp(name, "priority") == 0)
 	{
 		if (!json_whole(value, PG_INT16_MIN, PG_INT16_MAX, &number))
-			return "a whole number from -32768 to 32767";
-		r->priority = (int16) number;
+			return "a number from -32768 to 32767";
+		r->priority = (int32) number;
 		return NULL;
 	}
 	if (strcmp(name, "start_within") == 0)

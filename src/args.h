@@ -10,7 +10,7 @@ typedef struct Request
 	const char *model;
 	Jsonb	   *request;
 	Jsonb	   *context;
-	int16		priority;
+	int32		priority;
 	int64		start_within;	/* NO_TIME: the policy's */
 	int64		max_ahead;		/* -1: any */
 	int64		max_cost;		/* NO_AMOUNT: any */

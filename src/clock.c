@@ -8,6 +8,7 @@
  */
 #include "admission.h"
 
+#include "common/int.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 

@@ -180,8 +180,19 @@ details_close(Details *details, JsonbIteratorToken what)
 static Jsonb *
 finish(Details *details)
 {
-	push(details, WJB_END_OBJECT, NULL);
+	if (details->done == NULL)
+		push(details, WJB_END_OBJECT, NULL);
 	return details->done;
+}
+
+/* Completes a decision whose parts are in memory that is about to go, in the current one. */
+void
+decision_keep(Decision *d)
+{
+	Jsonb	   *details = finish(&d->details);
+
+	d->details.done = DatumGetJsonbPCopy(JsonbPGetDatum(details));
+	d->details.state = NULL;
 }
 
 Datum

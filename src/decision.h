@@ -37,6 +37,7 @@ typedef struct Decision
 
 extern void decide(Decision *d, Code code);
 extern void decide_invalid(Decision *d, const char *field, const char *expected);
+extern void decision_keep(Decision *d);
 extern bool code_ok(Code code);
 extern const char *code_name(Code code);
 extern Datum decision_datum(FunctionCallInfo fcinfo, Decision *d);

@@ -31,7 +31,7 @@ evidence_keep(Store *s, const Job *job, TimestampTz at, Code code, const Report 
 	values[EVIDENCE_JOB_ID - 1] = UUIDPGetDatum(&job->id);
 	set_text(values, nulls, EVIDENCE_CODE, code_name(code));
 	values[EVIDENCE_ATTEMPT - 1] = Int32GetDatum(report->attempt);
-	nulls[EVIDENCE_ATTEMPT - 1] = report->attempt == 0;
+	nulls[EVIDENCE_ATTEMPT - 1] = report->attempt == NO_ATTEMPT;
 	set_text(values, nulls, EVIDENCE_OUTCOME, report->outcome);
 	values[EVIDENCE_ACTUAL - 1] = Int64GetDatum(report->actual);
 	nulls[EVIDENCE_ACTUAL - 1] = report->actual == NO_AMOUNT;

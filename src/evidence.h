@@ -4,13 +4,15 @@
 #include "decision.h"
 #include "job.h"
 
+#define NO_ATTEMPT	(-1)
+
 /* what a worker or a provider reported of a job */
 typedef struct Report
 {
 	const char *outcome;		/* NULL: none */
 	int64		actual;			/* NO_AMOUNT: none stated */
 	const char *settlement_key;
-	int32		attempt;		/* 0: none stated */
+	int32		attempt;		/* NO_ATTEMPT: none stated */
 	Jsonb	   *result;
 	const char *provider_job_id;
 } Report;

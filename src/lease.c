@@ -83,7 +83,6 @@ lose_lease(Desk *desk, const Policy *policy, JobState *state, Lapsed *lapsed)
 		default:
 			state->lease_expires_at = DT_NOEND;
 			job_mark(desk, state, "overdue");
-			lapsed->unknown++;
 			break;
 	}
 }

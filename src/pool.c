@@ -23,14 +23,17 @@
  */
 #include "admission.h"
 
+#include "access/htup_details.h"
+#include "commands/trigger.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
+#include "utils/rel.h"
 
 #include "locks.h"
 #include "pool.h"
 
-PG_FUNCTION_INFO_V1(admission_set_pool_capacity);
+PG_FUNCTION_INFO_V1(admission_apply_global_cap);
 
 /* debts are numbered from here down */
 #define LAST_DEBT 0
@@ -59,11 +62,11 @@ typedef struct Walk
 	int64		again_until;
 } Walk;
 
-/* The walk over the tokens, from a random stripe on so that takers spread. */
+/* The walk over the tokens, from a stripe on, or (0) from a random one so that takers spread. */
 static Walk
-walk_tokens(int32 pool_id)
+walk_tokens(int32 pool_id, int32 from)
 {
-	int64		start = pg_prng_uint64_range(&pg_global_prng_state, LAST_DEBT + 1, PG_INT32_MAX);
+	int64		start = from > LAST_DEBT ? from : pg_prng_uint64_range(&pg_global_prng_state, LAST_DEBT + 1, PG_INT32_MAX);
 	Walk		walk = {pool_id, start, PG_INT32_MAX, LAST_DEBT + 1, start - 1};
 
 	return walk;
@@ -257,30 +260,33 @@ unbounded_stripe(List *stripes)
 	return NULL;
 }
 
-/* How a pool stands, without touching it. */
+/* How a pool stands, without touching it; from: the stripe that this call took from before, or 0. */
 void
-pool_look(Store *s, int32 pool_id, PoolState *state)
+pool_look(Store *s, int32 pool_id, int32 from, PoolState *state)
 {
 	memset(state, 0, sizeof(PoolState));
 	state->debt = survey_debts(s, pool_id, state);
-	state->stripes = survey(s, walk_tokens(pool_id), state->debt == 0, state);
+	state->stripes = survey(s, walk_tokens(pool_id, from), state->debt == 0, state);
 	state->bounded = unbounded_stripe(state->stripes) == NULL && pool_capacity(s, pool_id, &state->capacity);
 	state->free = state->debt_held ? 0 : state->free + state->debt;
 }
 
 /* Takes tokens from the stripes at hand; returns how many are still wanted. */
 static int64
-draw(Store *s, int32 pool_id, List *stripes, int64 wanted)
+draw(Store *s, int32 pool_id, PoolState *state, int64 wanted)
 {
 	ListCell   *cell;
 
-	foreach(cell, stripes)
+	foreach(cell, state->stripes)
 	{
 		Stripe	   *stripe = lfirst(cell);
 		int64		part = Min(wanted, Max(stripe->tokens, 0));
 
 		if (part > 0 && replace(s, pool_id, stripe, stripe->tokens - part))
+		{
 			wanted -= part;
+			state->taken_from = stripe->no;
+		}
 	}
 	return wanted;
 }
@@ -306,7 +312,7 @@ take_below_zero(Store *s, int32 pool_id)
 
 /* One token of a bounded pool, after its debts: all or nothing. */
 static bool
-take_bounded(Store *s, int32 pool_id, const PoolState *state)
+take_bounded(Store *s, int32 pool_id, PoolState *state)
 {
 	int64		wanted = 1;
 	ListCell   *cell;
@@ -319,7 +325,7 @@ take_bounded(Store *s, int32 pool_id, const PoolState *state)
 			wanted -= stripe->tokens;
 	}
 	if (wanted == 1 - state->debt)
-		wanted = draw(s, pool_id, state->stripes, wanted);
+		wanted = draw(s, pool_id, state, wanted);
 	if (wanted > 1)
 		insert_debt(s, pool_id, 1 - wanted);	/* another was quicker: the rest is owed as before */
 	return wanted == 0;
@@ -351,11 +357,14 @@ pool_take(Store *s, int32 pool_id, bool force, PoolState *state)
 	Stripe	   *unbounded = unbounded_stripe(state->stripes);
 
 	if (unbounded && replace(s, pool_id, unbounded, unbounded->tokens - 1))
+	{
+		state->taken_from = unbounded->no;
 		return true;
+	}
 	if (unbounded)
 	{
 		store_look_again(s);	/* another was quicker */
-		pool_look(s, pool_id, state);
+		pool_look(s, pool_id, 0, state);
 	}
 	if (state->bounded ? state->free >= 1 && take_bounded(s, pool_id, state) : take_below_zero(s, pool_id))
 		return true;
@@ -363,7 +372,7 @@ pool_take(Store *s, int32 pool_id, bool force, PoolState *state)
 	if (force)
 	{
 		store_look_again(s);
-		pool_look(s, pool_id, state);
+		pool_look(s, pool_id, 0, state);
 		take_into_debt(s, pool_id, state);
 	}
 	return force;
@@ -378,7 +387,7 @@ void
 pool_give(Store *s, int32 pool_id)
 {
 	PoolState	state = {0};
-	Walk		walk = walk_tokens(pool_id);
+	Walk		walk = walk_tokens(pool_id, 0);
 	Stripe		stripe;
 	Stripe		fullest = {.held = true};
 	int			looks = 0;
@@ -453,23 +462,17 @@ lay_out(Store *s, int32 pool_id, int64 tokens, bool bounded)
 	}
 }
 
-/*
- * set_pool_capacity(pool_id, capacity): called by the trigger of the policy.
- * Waits for LOCK_POOL, and for each open transaction that holds a stripe.
- */
-Datum
-admission_set_pool_capacity(PG_FUNCTION_ARGS)
+/* Gives a pool another capacity.  Waits for LOCK_POOL, and for each open transaction that holds a stripe. */
+static void
+set_capacity(int32 pool_id, bool bounded, int64 capacity)
 {
-	int32		pool_id = PG_GETARG_INT32(0);
-	bool		bounded = !PG_ARGISNULL(1);
-	int64		capacity = bounded ? PG_GETARG_INT64(1) : 0;
-	int64		before;
 	Store	   *s = store_open(STORE_LATEST);
 	Bound		key[] = {EQUAL(1, Int32GetDatum(pool_id))};
 	Datum		values[POOL_CAPACITY];
 	bool		nulls[POOL_CAPACITY] = {false, !bounded};
 	TupleTableSlot *row;
-	int64		tokens;
+	int64		tokens,
+				before;
 
 	lock_wait(LOCK_POOL, pool_id);
 	tokens = collect_stripes(s, pool_id);
@@ -488,5 +491,22 @@ admission_set_pool_capacity(PG_FUNCTION_ARGS)
 	store_insert(s, T_POOL, values, nulls);
 	lay_out(s, pool_id, tokens, bounded);
 	store_close(s);
-	PG_RETURN_VOID();
+}
+
+/* Trigger of policy.global_outstanding_cap. */
+Datum
+admission_apply_global_cap(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Datum		cap;
+	bool		none;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ||
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("apply_global_cap() can only be called as a row trigger of UPDATE")));
+	cap = heap_getattr(trigger->tg_newtuple, POLICY_GLOBAL_CAP, RelationGetDescr(trigger->tg_relation), &none);
+	set_capacity(POOL_GLOBAL, !none, none ? 0 : DatumGetInt32(cap));
+	return PointerGetDatum(NULL);
 }

@@ -19,11 +19,12 @@ typedef struct PoolState
 	bool		debt_held;
 	List	   *stripes;		/* those looked at */
 	List	   *debts;
+	int32		taken_from;		/* the stripe of a take, 0: a new one */
 } PoolState;
 
 extern bool pool_take(Store *s, int32 pool_id, bool force, PoolState *state);
 extern void pool_give(Store *s, int32 pool_id);
-extern void pool_look(Store *s, int32 pool_id, PoolState *state);
+extern void pool_look(Store *s, int32 pool_id, int32 from, PoolState *state);
 extern bool pool_capacity(Store *s, int32 pool_id, int64 *capacity);
 
 #endif

@@ -65,9 +65,9 @@ from_call(FunctionCallInfo fcinfo, Settlement *s)
 	if (s->has_job_id)
 		s->job_id = *PG_GETARG_UUID_P(0);
 	s->report.outcome = arg_text(fcinfo, 1);
-	s->report.actual = PG_ARGISNULL(2) ? NO_AMOUNT : PG_GETARG_INT64(2);
+	s->report.actual = PG_ARGISNULL(2) ? NO_AMOUNT : Max(PG_GETARG_INT64(2), -1);
 	s->report.settlement_key = arg_text(fcinfo, 3);
-	s->report.attempt = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT32(4);
+	s->report.attempt = PG_ARGISNULL(4) ? NO_ATTEMPT : PG_GETARG_INT32(4);
 	s->report.result = arg_jsonb(fcinfo, 5);
 	s->report.provider_job_id = arg_text(fcinfo, 6);
 }
@@ -119,6 +119,7 @@ from_json(Jsonb *item, Settlement *s, Decision *d)
 
 	memset(s, 0, sizeof(Settlement));
 	s->report.actual = NO_AMOUNT;
+	s->report.attempt = NO_ATTEMPT;
 	if (!is_object(item))
 	{
 		decide_invalid(d, "items", "an array of objects");
@@ -265,7 +266,7 @@ settle_at(Desk *desk, Settlement *s, Decision *d)
 	job_find(desk->s, &s->job, &state);
 	if (state.place == PLACE_PROCESSING && !job_lock(desk->s, &state, true))
 		elog(ERROR, "a processing row left without lock D");
-	stale = s->report.attempt != 0 && s->report.attempt != state.attempt;
+	stale = s->report.attempt != NO_ATTEMPT && s->report.attempt != state.attempt;
 	if (state.place == PLACE_ENDED)
 	{
 		if (stale && strcmp(state.cause, "settled") == 0 && strcmp(state.state, s->report.outcome) != 0)

@@ -331,10 +331,15 @@ seek(Store *s, IndexId id, ScanDirection direction, int nbounds, const Bound *bo
 	return index;
 }
 
+/* The scan's own memory must live as long as the store, whatever the caller works in. */
 static TupleTableSlot *
-advance(OpenIndex *index)
+advance(Store *s, OpenIndex *index)
 {
-	if (!index_getnext_slot(index->scan, index->direction, index->row))
+	MemoryContext old = MemoryContextSwitchTo(s->context);
+	bool		found = index_getnext_slot(index->scan, index->direction, index->row);
+
+	MemoryContextSwitchTo(old);
+	if (!found)
 	{
 		ExecClearTuple(index->row);
 		return NULL;
@@ -353,7 +358,7 @@ store_seek(Store *s, IndexId id, ScanDirection direction, int nbounds, const Bou
 TupleTableSlot *
 store_next(Store *s, IndexId id)
 {
-	TupleTableSlot *row = advance(&s->indexes[id]);
+	TupleTableSlot *row = advance(s, &s->indexes[id]);
 
 	if (row)
 		store_check_age(s, row);
@@ -381,7 +386,7 @@ store_first_dirty(Store *s, IndexId id, ScanDirection direction, int nbounds, co
 
 	InitDirtySnapshot(dirty);
 	index = seek(s, id, direction, nbounds, bounds, &dirty);
-	row = advance(index);
+	row = advance(s, index);
 	s->blocker = !row ? InvalidTransactionId : TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
 	*state = TransactionIdIsValid(s->blocker) ? ROW_IN_PROGRESS : ROW_COMMITTED;
 	index->scan->xs_snapshot = s->snapshot;

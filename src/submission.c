@@ -53,7 +53,7 @@ find_job(FunctionCallInfo fcinfo, Claimed *c, Decision *d)
 	memset(c, 0, sizeof(Claimed));
 	c->s = store_open(STORE_LATEST);
 	c->report.actual = NO_AMOUNT;
-	c->report.attempt = PG_ARGISNULL(1) ? 0 : PG_GETARG_INT32(1);
+	c->report.attempt = PG_ARGISNULL(1) ? NO_ATTEMPT : PG_GETARG_INT32(1);
 	if (PG_ARGISNULL(0))
 		decide_invalid(d, "job_id", "a job's id");
 	else if (PG_ARGISNULL(1))

@@ -8,13 +8,13 @@ COMMENT ON FUNCTION admission.clock() IS
 
 CREATE FUNCTION admission.admit(
     tenant text, operation_key text, model text, request jsonb,
-    context jsonb DEFAULT '{}', priority smallint DEFAULT 0,
+    context jsonb DEFAULT '{}', priority integer DEFAULT 0,
     start_within interval DEFAULT NULL, max_ahead integer DEFAULT NULL, max_cost_micro bigint DEFAULT NULL)
     RETURNS admission.decision
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_admit';
-COMMENT ON FUNCTION admission.admit(text, text, text, jsonb, jsonb, smallint, interval, integer, bigint) IS
-'Decides on one job and, on acceptance, writes job and reservation in the caller''s transaction. request is the client''s and is fingerprinted; context is the server''s own; higher priority first; start_within: expires unless started by then; max_ahead: refuse when more jobs are before it; max_cost_micro: refuse a dearer quote. Codes: see decision_code. Errors: 40001, 22003, 25006, 55000. Locks until the transaction ends: intake of the tenant; a rejection releases it.';
+COMMENT ON FUNCTION admission.admit(text, text, text, jsonb, jsonb, integer, interval, integer, bigint) IS
+'Decides on one job and, on acceptance, writes job and reservation in the caller''s transaction. request is the client''s and is fingerprinted; context is the server''s own; higher priority first (-32768 to 32767); start_within: expires unless started by then; max_ahead: refuse when more jobs are before it; max_cost_micro: refuse a dearer quote. Codes: see decision_code. Errors: 40001, 22003, 25006, 55000. Locks until the transaction ends: intake of the tenant; a rejection releases it.';
 
 CREATE FUNCTION admission.admit_many(tenant text, items jsonb, all_or_nothing boolean DEFAULT false)
     RETURNS SETOF admission.decision
@@ -25,12 +25,12 @@ COMMENT ON FUNCTION admission.admit_many(text, jsonb, boolean) IS
 
 CREATE FUNCTION admission.preview(
     tenant text, operation_key text, model text, request jsonb,
-    context jsonb DEFAULT '{}', priority smallint DEFAULT 0,
+    context jsonb DEFAULT '{}', priority integer DEFAULT 0,
     start_within interval DEFAULT NULL, max_ahead integer DEFAULT NULL, max_cost_micro bigint DEFAULT NULL)
     RETURNS admission.decision
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_preview';
-COMMENT ON FUNCTION admission.preview(text, text, text, jsonb, jsonb, smallint, interval, integer, bigint) IS
+COMMENT ON FUNCTION admission.preview(text, text, text, jsonb, jsonb, integer, interval, integer, bigint) IS
 'What admit would answer now, from the same code; an acceptance is coded preview. operation_key may be null: then no key is looked up. Writes nothing, takes no lock, works in read-only transactions and on a standby.';
 
 CREATE FUNCTION admission.cancel(tenant text, job_id uuid) RETURNS admission.decision

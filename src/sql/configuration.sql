@@ -96,7 +96,7 @@ CREATE TABLE admission.price (
     default_quantity   bigint CHECK (default_quantity >= 1),
     min_quantity       bigint CHECK (min_quantity >= 1),
     max_quantity       bigint CHECK (max_quantity >= 1),
-    allowed_quantities bigint[] CHECK (array_length(allowed_quantities, 1) >= 1 AND array_position(allowed_quantities, NULL) IS NULL),
+    allowed_quantities bigint[] CHECK (cardinality(allowed_quantities) >= 1 AND array_position(allowed_quantities, NULL) IS NULL),
     hold               text NOT NULL DEFAULT 'quote' CHECK (hold IN ('quote', 'ceiling')),
     effective_from     timestamptz NOT NULL DEFAULT '-infinity',
     UNIQUE (model, match, effective_from),

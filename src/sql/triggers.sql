@@ -75,18 +75,12 @@ CREATE TRIGGER check_policy BEFORE INSERT OR UPDATE ON admission.policy
 
 -- The global cap.
 
-CREATE FUNCTION admission.set_pool_capacity(pool_id integer, capacity bigint) RETURNS void
-    LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'admission_set_pool_capacity';
-COMMENT ON FUNCTION admission.set_pool_capacity(integer, bigint) IS
-'Internal, called by the trigger of policy.global_outstanding_cap: gives a pool a new capacity (null = unlimited). Waits for open transactions that hold pieces of the pool.';
-
 CREATE FUNCTION admission.apply_global_cap() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM admission.set_pool_capacity(1, NEW.global_outstanding_cap);
-    RETURN NULL;
-END $$;
+    LANGUAGE c SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'admission_apply_global_cap';
+COMMENT ON FUNCTION admission.apply_global_cap() IS
+'Gives the pool behind policy.global_outstanding_cap its new capacity. Waits for open transactions that hold pieces of the pool.';
+
 CREATE TRIGGER apply_global_cap AFTER UPDATE ON admission.policy
     FOR EACH ROW WHEN (OLD.global_outstanding_cap IS DISTINCT FROM NEW.global_outstanding_cap)
     EXECUTE FUNCTION admission.apply_global_cap();

@@ -110,6 +110,7 @@ BEGIN
         WHEN dice < 0.995 THEN
             UPDATE admission.policy SET global_outstanding_cap = CASE WHEN random() < 0.5 THEN floor(random() * 40)::int END, late_completion = pg_temp.one_of('absorb', 'charge');
             RETURN 'policy edited';
+        WHEN n > 1000000 THEN RETURN pg_temp.claim_some();
         ELSE
             BEGIN
                 FOR i IN 1..20 LOOP

@@ -17,7 +17,7 @@ SELECT is_empty($$SELECT 1 FROM pg_default_acl d WHERE d.defaclnamespace = 'admi
 -- functions
 SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p
                    WHERE p.pronamespace = 'admission'::regnamespace AND p.provolatile = 'v' AND p.prorettype <> 'trigger'::regtype AND NOT p.prosecdef
-                     AND p.proname NOT IN ('clock', 'set_pool_capacity')$$, 'what may write is SECURITY DEFINER, but for the clock and the inside of a trigger');
+                     AND p.proname <> 'clock'$$, 'what may write is SECURITY DEFINER, but for the clock');
 SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p
                    WHERE p.pronamespace = 'admission'::regnamespace AND NOT coalesce(p.proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'every function has a pinned search_path');
 SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
@@ -94,7 +94,7 @@ SELECT is(pg_temp.as_role('admission_test_backend', $$SELECT nextval('admission.
 SELECT is(pg_temp.as_role('admission_test_backend', NULL, s), '42501', format('nor %s', s))
   FROM unnest(ARRAY['INSERT INTO admission.ring VALUES (1, 1)', 'UPDATE admission.policy SET draining = true', 'DELETE FROM admission.queued', 'TRUNCATE admission.job_record',
     'INSERT INTO admission.tenant (tenant) VALUES (''mine'')', 'CREATE TABLE admission.mine ()']) s;
-SELECT is(pg_temp.as_role('admission_test_backend', $$admission.set_pool_capacity(1, 5)$$), '42501', 'nor set the pool, even where it may call the function');
+SELECT is(pg_temp.as_role('admission_test_backend', $$admission.apply_global_cap()$$), '39P01', 'nor set the pool: only its trigger can');
 SELECT is(pg_temp.as_role('admission_test_backend', $$set_config('admission.test_clock', '2030-01-01', true)$$), '42501', 'nor the clock');
 
 -- a hostile search_path and temporary objects change nothing

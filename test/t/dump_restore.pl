@@ -19,7 +19,7 @@ sub fill {
 	$db->do(q{INSERT INTO admission.model_access VALUES ('private', 'a')});
 	$db->do(q{INSERT INTO admission.price(model, unit_price_micro) VALUES ('m', 100)});
 	$db->do(q{INSERT INTO admission.price(model, match, unit, unit_price_micro, quantity_field, default_quantity) VALUES ('private', '{"size": "720P"}', 'second', 7, 'seconds', 8)});
-	$db->value(q{SELECT code FROM admission.top_up(t, 30000000, 'manual', 'top-up ' || t) FROM unnest('{a,b,c}'::text[]) t});
+	$db->column(q{SELECT code FROM unnest('{a,b,c}'::text[]) t, admission.top_up(t, 30000000, 'manual', 'top-up ' || t)});
 	$db->value(q{SELECT code FROM admission.grant_credit('a', 1000, 'plan', 'plan a')});
 	$db->value(q{SELECT code FROM admission.reverse_top_up('top-up b', 10000000, 'charged back', 'stolen card')});
 	$db->column(q{SELECT admit(t, 'k' || n) FROM unnest('{a,b,c}'::text[]) t, generate_series(1, 12) n});
@@ -55,7 +55,7 @@ sub contents {
 	my ($db) = @_;
 	my %contents;
 	for my $table ($db->column(q{SELECT relname FROM pg_class WHERE relnamespace = 'admission'::regnamespace AND relkind = 'r'})) {
-		$contents{$table} = join ' ', @{ $db->rows(qq{SELECT count(*), md5(string_agg(t::text, E'\\n' ORDER BY t::text COLLATE "C")) FROM admission."$table" t})->[0] };
+		$contents{$table} = join ' ', @{ $db->rows(qq{SELECT count(*), md5(coalesce(string_agg(t::text, E'\\n' ORDER BY t::text COLLATE "C"), '')) FROM admission."$table" t})->[0] };
 	}
 	for my $sequence ($db->column(q{SELECT relname FROM pg_class WHERE relnamespace = 'admission'::regnamespace AND relkind = 'S'})) {
 		$contents{$sequence} = join ' ', @{ $db->rows(qq{SELECT last_value, is_called FROM admission."$sequence"})->[0] };
@@ -89,7 +89,9 @@ my $before = contents($source);
 # check NAME, DATABASE: the restored database is the same, and works
 sub check {
 	my ($name, $db) = @_;
-	is_deeply(contents($db), $before, "$name: every table and sequence as before");
+	my $after = contents($db);
+	my @differ = grep { ($before->{$_} // '') ne ($after->{$_} // '') } sort keys %{ { %$before, %$after } };
+	is(join("\n", map { "$_: $after->{$_} instead of $before->{$_}" } @differ), '', "$name: every table and sequence as before");
 	is_deeply($db->rows('SELECT min_top_up_micro, concurrency FROM admission.concurrency_tier ORDER BY 1'),
 		[ [ 0, 3 ], [ 25000000, 7 ], [ 120000000, 20 ], [ 500000000, 30 ] ], "$name: edited and deleted tiers");
 	is_deeply($db->rows(q{SELECT code, client FROM admission.decision_code WHERE code IN ('queue_full', 'insufficient_funds')}),

@@ -9,11 +9,11 @@ use Database qw(tally);
 
 my $db = Database->new('tap_open_admit');
 $db->model(100_000);
-$db->tenant('a', 50_000_000, 100, 100);
+$db->tenant('a', 500_000_000, 100, 2000);
 $db->tenant('b', 50_000_000, 100, 100);
-$db->value(q{SELECT admit('a', 'k' || n) FROM generate_series(1, 80) n});
+$db->value(q{SELECT admit('a', 'k' || n) FROM generate_series(1, 120) n});
 $db->value(q{SELECT count(*) FROM admission.claim_next('w', 40, tenants => ARRAY['a'])});
-$db->do('UPDATE admission.policy SET global_outstanding_cap = 1000');
+$db->do('UPDATE admission.policy SET global_outstanding_cap = 5000');
 
 my ($holder, @workers) = $db->sessions(5);
 $_->do(q{SET lock_timeout = '2s'; SET statement_timeout = '10s'}) for @workers;
@@ -59,8 +59,8 @@ for my $open (sort keys %open) {
 		}
 	}
 	is( tally(@answers),
-		'20 1, 10 accepted, 10 canceled, 10 job_generation_already_started, 10 lease_extended, 10 preview, 10 processing, '
-		  . '20 recorded, 20 settled, 10 submission_started, 10 submitted, 10 0',
+		'10 0, 30 1, 10 accepted, 10 canceled, 10 job_generation_already_started, 10 lease_extended, 10 preview, 10 processing, '
+		  . '20 recorded, 20 settled, 10 submission_started, 10 submitted',
 		"$open left open: 160 calls of its own and of another tenant, none waits");
 
 	# and the tenant's own queue moves: one claim per worker at a time

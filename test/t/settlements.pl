@@ -98,8 +98,9 @@ for my $case ('with time left', 'after lease and deadline') {
 		my @answers = $db->together(map { $_->($job) } @calls);
 		$seen{ join ', ', @answers }++;
 
-		# whatever is left of it ends now
+		# if it is queued again, or processing, it ends now
 		$db->do(q{SET admission.test_clock = '2030-01-01 02:00+00'}) if $late;
+		$db->value(q{SELECT code FROM admission.cancel('a', ?)}, $job);
 		$db->value(q{SELECT code FROM admission.settle(?, 'failed')}, $job);
 		my $ends = $db->value(q{
 			SELECT count(*) FROM (SELECT job_id, concluded - lag(concluded, 1, 0::bigint) OVER (ORDER BY dispatch_no) AS ended FROM admission.dispatch) d
