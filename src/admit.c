@@ -178,6 +178,15 @@ decide_repeat(Decision *d, const Standing *st, const Job *job, const bytea *prin
 	}
 }
 
+static void
+tell_pool(GateInput *in, const PoolState *pool, bool full)
+{
+	in->pool_full = full;
+	in->pool_capacity = pool->capacity;
+	in->pool_used = pool->used;
+	in->pool_in_doubt = pool->in_doubt;
+}
+
 /* Reads what the gates need beyond the standing. */
 static void
 gather(IntakeDesk *desk, Acceptance *a, GateInput *in)
@@ -205,9 +214,7 @@ gather(IntakeDesk *desk, Acceptance *a, GateInput *in)
 	in->available = capacity.available;
 	in->overdraft = st->tenant.overdraft;
 	pool_look(desk->s, POOL_GLOBAL, desk->stripe, pool);
-	in->pool_full = pool->bounded && pool->free < 1;
-	in->pool_capacity = pool->capacity;
-	in->pool_in_doubt = pool->in_doubt;
+	tell_pool(in, pool, pool->bounded && pool->free < 1);
 	if (in->pool_full && pool->newer && store_latest(desk->s))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -452,9 +459,7 @@ process(IntakeDesk *desk, const Request *r, Decision *d)
 	if (accepted && desk->writing && !pool_take(desk->s, POOL_GLOBAL, desk->standing.tenant.observe, &a.pool))
 	{
 		/* the last token went between the look and the take */
-		in.pool_full = true;
-		in.pool_capacity = a.pool.capacity;
-		in.pool_in_doubt = a.pool.in_doubt;
+		tell_pool(&in, &a.pool, true);
 		accepted = pass_gates(desk, &a, &in, d);
 	}
 	if (accepted && desk->writing)

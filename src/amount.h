@@ -7,7 +7,7 @@
 
 #include "common/int.h"
 
-extern void amount_overflow(const char *what) pg_attribute_noreturn();
+extern void amount_overflow(const char *what);	/* does not return */
 
 static inline int64
 amount_add(int64 a, int64 b)

@@ -303,15 +303,15 @@ visit(Claiming *c, int32 tenant_id, bool its_turn, bool by_weight)
 		c->busy++;
 		return VISIT_BUSY;
 	}
+	ring_entries(c->s, tenant_id, &entries);
 	if (!tenant_read(c->s, tenant_id, &tenant))
 	{
-		leave(&desk, false);
+		ring_remove(c->s, &entries);	/* a tenant without a history was deleted */
 		return VISIT_NOTHING;
 	}
 	first_no = desk.totals.no;
 	limits_read(c->s, &c->policy, &tenant, desk.now, &limits);
 	intake_newest(c->s, tenant_id, &intake);
-	ring_entries(c->s, tenant_id, &entries);
 	limit = tenant.suspended ? 0 : limits.concurrency;
 	if (!its_turn)
 		desk.totals.served = 0;

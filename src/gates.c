@@ -13,6 +13,9 @@
 #include "amount.h"
 #include "gates.h"
 
+/* when to ask again about a pause without an end */
+#define PAUSED_FOR_GOOD (24 * MICROS_PER_HOUR)
+
 /* Notes a gate that refuses; waived: observe mode lets it pass. */
 static void
 refuse(GateResult *out, Code gate, int64 retry_after, bool waived)
@@ -68,7 +71,7 @@ static void
 capacity_gates(const GateInput *in, GateResult *out)
 {
 	if (in->pool_full)
-		refuse_count(in, out, CODE_GLOBAL_CAPACITY, in->pool_capacity, in->pool_capacity, 1, in->turnover);
+		refuse_count(in, out, CODE_GLOBAL_CAPACITY, in->pool_capacity, in->pool_used, 1, in->turnover);
 	if (in->outstanding + 1 > in->accepted_limit)
 		refuse_count(in, out, CODE_QUEUE_FULL, in->accepted_limit, in->outstanding, 1, in->turnover);
 	if (in->max_ahead >= 0 && in->ahead > in->max_ahead)
@@ -85,7 +88,8 @@ money_gates(const GateInput *in, GateResult *out)
 	if (in->at_risk >= 0 && amount_add(in->held, in->hold) > in->at_risk)
 		refuse_count(in, out, CODE_BUDGET_EXHAUSTED, in->at_risk, in->held, in->hold, in->turnover);
 	if (amount_sub(in->available, in->hold) < -in->overdraft)
-		refuse_count(in, out, CODE_INSUFFICIENT_CREDITS, amount_add(in->available, in->overdraft), in->held, in->hold, 0);
+		refuse_count(in, out, CODE_INSUFFICIENT_CREDITS, amount_add(amount_add(in->available, in->held), in->overdraft),
+					 in->held, in->hold, 0);
 }
 
 void
@@ -99,7 +103,8 @@ gates_decide(const GateInput *in, GateResult *out)
 	if (in->max_cost != NO_AMOUNT && in->quote > in->max_cost)
 		refuse(out, CODE_COST_TOO_HIGH, 0, false);
 	if (HAS_TIME(in->paused_until))
-		refuse(out, CODE_PROVIDER_CAPACITY_EXCEEDED, in->paused_until - in->now, false);
+		refuse(out, CODE_PROVIDER_CAPACITY_EXCEEDED,
+			   TIMESTAMP_NOT_FINITE(in->paused_until) ? PAUSED_FOR_GOOD : in->paused_until - in->now, false);
 	capacity_gates(in, out);
 	money_gates(in, out);
 }

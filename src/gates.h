@@ -21,6 +21,7 @@ typedef struct GateInput
 	/* counts */
 	bool		pool_full;
 	int64		pool_capacity;
+	int64		pool_used;
 	int64		pool_in_doubt;
 	int64		outstanding;
 	int64		accepted_limit;

@@ -268,7 +268,10 @@ pool_look(Store *s, int32 pool_id, int32 from, PoolState *state)
 	state->debt = survey_debts(s, pool_id, state);
 	state->stripes = survey(s, walk_tokens(pool_id, from), state->debt == 0, state);
 	state->bounded = unbounded_stripe(state->stripes) == NULL && pool_capacity(s, pool_id, &state->capacity);
-	state->free = state->debt_held ? 0 : state->free + state->debt;
+	state->free += state->debt;
+	state->used = state->capacity - state->free;
+	if (state->debt_held)
+		state->free = 0;
 }
 
 /* Takes tokens from the stripes at hand; returns how many are still wanted. */

@@ -13,6 +13,7 @@ typedef struct PoolState
 	bool		bounded;
 	int64		capacity;
 	int64		free;			/* tokens that nobody holds, less the debt */
+	int64		used;			/* tokens taken, those in doubt included */
 	int64		in_doubt;		/* tokens in pieces that open transactions hold */
 	bool		newer;			/* a piece is newer than the caller's snapshot */
 	int64		debt;			/* 0 or below */

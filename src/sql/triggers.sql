@@ -3,7 +3,7 @@
 -- Defaults and restores: a dumped row replaces the default that CREATE EXTENSION made, and a default deleted before the dump is deleted again.
 
 CREATE FUNCTION admission.replace_default() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     key_column text := TG_ARGV[0];
     key_text   text := to_jsonb(NEW) ->> TG_ARGV[0];
@@ -13,7 +13,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION admission.remember_deleted_default() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF OLD.seeded AND pg_trigger_depth() = 1 THEN
         INSERT INTO admission.deleted_default VALUES (TG_TABLE_NAME, to_jsonb(OLD) ->> TG_ARGV[0]) ON CONFLICT DO NOTHING;
@@ -22,7 +22,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION admission.delete_default_again() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     key_column text := CASE NEW.table_name WHEN 'concurrency_tier' THEN 'min_top_up_micro' WHEN 'decision_code' THEN 'code' END;
 BEGIN

@@ -22,19 +22,19 @@ CREATE FUNCTION admission.begin_submission(job_id uuid, attempt integer) RETURNS
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_begin_submission';
 COMMENT ON FUNCTION admission.begin_submission(uuid, integer) IS
-'Says that the provider is about to be called; commit it before the call. Codes: submission_started (again with details.repeated), stale_claim, not_found. Lock: the job''s own row.';
+'Says that the provider is about to be called; commit it before the call. Codes: submission_started (again with details.repeated), job_generation_already_started (the provider has or may have it), stale_claim, not_found, invalid_request. Lock: the job''s own row.';
 
 CREATE FUNCTION admission.submitted(job_id uuid, attempt integer, provider_job_id text) RETURNS admission.decision
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_submitted';
 COMMENT ON FUNCTION admission.submitted(uuid, integer, text) IS
-'Says that the provider took the job under its own id; turns started or unknown into acknowledged. Codes: submitted, stale_claim, settlement_conflict (the id names another job), not_found. Lock: the job''s own row.';
+'Says that the provider took the job under its own id; turns started or unknown into acknowledged (and none, where begin_submission was forgotten: what a provider has is never denied). Codes: submitted, stale_claim, settlement_conflict (the id names another job), not_found, invalid_request. Lock: the job''s own row.';
 
 CREATE FUNCTION admission.report_unknown(job_id uuid, attempt integer, reason text DEFAULT NULL) RETURNS admission.decision
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_report_unknown';
 COMMENT ON FUNCTION admission.report_unknown(uuid, integer, text) IS
-'Says that nobody knows whether the provider took the job; hold and slot stay until there is evidence. Codes: unknown_recorded, stale_claim, not_found. Lock: the job''s own row.';
+'Says that nobody knows whether the provider took the job; hold and slot stay until there is evidence. Codes: unknown_recorded, submitted (it is known after all), stale_claim (also where begin_submission was not called), not_found, invalid_request. Lock: the job''s own row.';
 
 CREATE FUNCTION admission.heartbeat(job_id uuid, attempt integer, lease interval DEFAULT NULL) RETURNS admission.decision
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -47,7 +47,7 @@ CREATE FUNCTION admission.requeue(job_id uuid, attempt integer, delay interval D
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_requeue';
 COMMENT ON FUNCTION admission.requeue(uuid, integer, interval, text, boolean) IS
-'Gives a claimed job back to its old place, with the same hold. After begin_submission only with not_received: the provider refused it or never had it. delay: not before that. A job past its start_by expires instead (details.state). Codes: requeued, stale_claim, job_generation_already_started (it may be at the provider), not_found. Lock: dispatch of the tenant.';
+'Gives a claimed job back to its old place, with the same hold. After begin_submission only with not_received: the provider refused it or never had it. delay: not before that. A job past its start_by expires instead (details.state). Codes: requeued, stale_claim, job_generation_already_started (it may be at the provider), not_found, invalid_request. Lock: dispatch of the tenant.';
 
 CREATE FUNCTION admission.settle(
     job_id uuid, outcome text, actual_micro bigint DEFAULT NULL, settlement_key text DEFAULT NULL,
