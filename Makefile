@@ -6,7 +6,7 @@ MODULE_big   = admission
 OBJS = $(addprefix src/, \
 	module.o clock.o amount.o locks.o store.o query.o args.o decision.o \
 	journal.o config.o price.o tier.o gates.o fingerprint.o \
-	ring.o lane.o pool.o standing.o job.o admit.o claim.o lease.o submission.o settle.o cancel.o \
+	ring.o lane.o pool.o standing.o job.o step.o consider.o admit.o claim.o lease.o submission.o settle.o cancel.o \
 	evidence.o billing.o)
 
 # the install script, in the order in which it runs

@@ -100,6 +100,40 @@ json_uuid(const JsonbValue *value, pg_uuid_t *uuid)
 	return true;
 }
 
+/*
+ * Reads the fields of an item of a batch, each by the reader, which says what
+ * it expects of one that is malformed; false, and a decision, at the first.
+ */
+bool
+fields_from_json(Jsonb *item, FieldReader reader, void *into, Decision *d)
+{
+	JsonbIterator *iterator;
+	JsonbValue	key,
+				value;
+
+	if (!is_object(item))
+	{
+		decide_invalid(d, "items", "an array of objects");
+		return false;
+	}
+	iterator = JsonbIteratorInit(&item->root);
+	(void) JsonbIteratorNext(&iterator, &key, true);
+	while (JsonbIteratorNext(&iterator, &key, true) == WJB_KEY)
+	{
+		const char *name = pnstrdup(key.val.string.val, key.val.string.len);
+		const char *expected;
+
+		(void) JsonbIteratorNext(&iterator, &value, true);
+		expected = reader(name, &value, into);
+		if (expected)
+		{
+			decide_invalid(d, name, expected);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* A positive duration written as an interval. */
 static bool
 json_span(const JsonbValue *value, int64 *micros)
@@ -167,8 +201,9 @@ request_from_call(FunctionCallInfo fcinfo, Request *r, Decision *d)
 
 /* One field of an item of admit_many; what is expected of it if it is malformed, else NULL. */
 static const char *
-field_from_json(const char *name, const JsonbValue *value, const char *tenant, Request *r)
+request_field(const char *name, const JsonbValue *value, void *into)
 {
+	Request    *r = into;
 	const char *text;
 	int64		number;
 
@@ -201,7 +236,7 @@ field_from_json(const char *name, const JsonbValue *value, const char *tenant, R
 	if (strcmp(name, "max_cost_micro") == 0)
 		return json_whole(value, 0, PG_INT64_MAX, &r->max_cost) ? NULL : "a number from 0";
 	if (strcmp(name, "tenant") == 0)
-		return json_text(value, &text) && strcmp(text, tenant) == 0 ? NULL : "the tenant of the call";
+		return json_text(value, &text) && strcmp(text, r->tenant) == 0 ? NULL : "the tenant of the call";
 	return "an argument name of admit";
 }
 
@@ -209,35 +244,14 @@ field_from_json(const char *name, const JsonbValue *value, const char *tenant, R
 bool
 request_from_json(Jsonb *item, const char *tenant, Request *r, Decision *d)
 {
-	JsonbIterator *iterator;
-	JsonbValue	key,
-				value;
-
 	memset(r, 0, sizeof(Request));
 	r->start_within = NO_TIME;
 	r->max_ahead = -1;
 	r->max_cost = NO_AMOUNT;
 	r->context = DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")));
-	if (!is_object(item))
-	{
-		decide_invalid(d, "items", "an array of objects");
+	r->tenant = tenant;
+	if (!fields_from_json(item, request_field, r, d))
 		return false;
-	}
-	iterator = JsonbIteratorInit(&item->root);
-	(void) JsonbIteratorNext(&iterator, &key, true);
-	while (JsonbIteratorNext(&iterator, &key, true) == WJB_KEY)
-	{
-		const char *name = pnstrdup(key.val.string.val, key.val.string.len);
-		const char *expected;
-
-		(void) JsonbIteratorNext(&iterator, &value, true);
-		expected = field_from_json(name, &value, tenant, r);
-		if (expected)
-		{
-			decide_invalid(d, name, expected);
-			return false;
-		}
-	}
 	return well_formed(r, d);
 }
 

@@ -241,7 +241,10 @@ is_one_of(const char *text, const char *a, const char *b)
 Datum
 admission_top_up(PG_FUNCTION_ARGS)
 {
-	Entry		e = {.kind = "top_up", .amount = amount_argument(fcinfo, 1)};
+	Entry		e = {
+		.kind = "top_up",
+		.amount = amount_argument(fcinfo, 1)
+	};
 
 	PreventCommandIfReadOnly("admission.top_up()");
 	e.source = arg_text(fcinfo, 2);
@@ -269,7 +272,10 @@ admission_grant_credit(PG_FUNCTION_ARGS)
 Datum
 admission_adjust(PG_FUNCTION_ARGS)
 {
-	Entry		e = {.kind = "adjustment", .amount = amount_argument(fcinfo, 1)};
+	Entry		e = {
+		.kind = "adjustment",
+		.amount = amount_argument(fcinfo, 1)
+	};
 
 	PreventCommandIfReadOnly("admission.adjust()");
 	e.reference = arg_text(fcinfo, 2);
@@ -322,7 +328,10 @@ refund_job(Store *s, const Job *job, Entry *e, Decision *d)
 Datum
 admission_refund(PG_FUNCTION_ARGS)
 {
-	Entry		e = {.kind = "refund", .amount = amount_argument(fcinfo, 1)};
+	Entry		e = {
+		.kind = "refund",
+		.amount = amount_argument(fcinfo, 1)
+	};
 	Store	   *s;
 	Job			job;
 	Decision	d;
@@ -393,7 +402,10 @@ Datum
 admission_reverse_top_up(PG_FUNCTION_ARGS)
 {
 	int64		amount = amount_argument(fcinfo, 1);
-	Entry		e = {.kind = "reversal", .amount = amount};
+	Entry		e = {
+		.kind = "reversal",
+		.amount = amount
+	};
 	Store	   *s;
 	TupleTableSlot *row;
 	Decision	d;

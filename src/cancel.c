@@ -14,8 +14,8 @@
 #include "utils/fmgrprotos.h"
 
 #include "args.h"
-#include "job.h"
 #include "lane.h"
+#include "step.h"
 
 PG_FUNCTION_INFO_V1(admission_cancel);
 PG_FUNCTION_INFO_V1(admission_cancel_queued);
@@ -23,7 +23,11 @@ PG_FUNCTION_INFO_V1(admission_cancel_queued);
 static void
 end_canceled(Desk *desk, JobState *state)
 {
-	Ending		ending = {.kind = "cancel", .state = "canceled", .cause = "canceled"};
+	Ending		ending = {
+		.kind = "cancel",
+		.state = "canceled",
+		.cause = "canceled"
+	};
 
 	job_end(desk, state, &ending);
 }

@@ -28,11 +28,11 @@
 
 #include "args.h"
 #include "clock.h"
-#include "job.h"
 #include "lane.h"
 #include "lease.h"
 #include "locks.h"
 #include "ring.h"
+#include "step.h"
 #include "tier.h"
 
 PG_FUNCTION_INFO_V1(admission_claim_next);
@@ -85,8 +85,10 @@ known_model(Claiming *c, int32 model_id)
 	Model	   *model;
 
 	foreach(cell, c->known)
+	{
 		if (((Model *) lfirst(cell))->id == model_id)
 			return lfirst(cell);
+	}
 	model = palloc0(sizeof(Model));
 	if (!model_read(c->s, model_id, model))
 		ereport(ERROR,
@@ -103,8 +105,10 @@ named(List *names, const char *name)
 	ListCell   *cell;
 
 	foreach(cell, names)
+	{
 		if (strcmp(lfirst(cell), name) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -306,7 +310,8 @@ visit(Claiming *c, int32 tenant_id, bool its_turn, bool by_weight)
 	ring_entries(c->s, tenant_id, &entries);
 	if (!tenant_read(c->s, tenant_id, &tenant))
 	{
-		ring_remove(c->s, &entries);	/* a tenant without a history was deleted */
+		/* a tenant without a history was deleted */
+		ring_remove(c->s, &entries);
 		return VISIT_NOTHING;
 	}
 	first_no = desk.totals.no;
@@ -361,8 +366,10 @@ look_after_due(Claiming *c)
 	ListCell   *cell;
 
 	foreach(cell, due)
+	{
 		if (!lease_visit(c->s, &c->policy, lfirst(cell), &lapsed))
 			c->busy++;
+	}
 }
 
 /* Visits the tenants of a stretch of the ring; true if one had a job. */
@@ -450,8 +457,9 @@ names_of(ArrayType *array)
 	for (int i = 0; i < count; i++)
 		if (!nulls[i])
 			list = lappend(list, TextDatumGetCString(names[i]));
+	/* an empty filter lets nothing through */
 	if (list == NIL)
-		list = list_make1(pstrdup(""));	/* an empty filter lets nothing through */
+		list = list_make1(pstrdup(""));
 	return list;
 }
 

@@ -129,7 +129,10 @@ details_text(Details *details, const char *key, const char *text)
 void
 details_bool(Details *details, const char *key, bool flag)
 {
-	JsonbValue	value = {.type = jbvBool, .val.boolean = flag};
+	JsonbValue	value = {
+		.type = jbvBool,
+		.val.boolean = flag
+	};
 
 	push_text(details, WJB_KEY, key);
 	push(details, WJB_VALUE, &value);

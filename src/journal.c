@@ -148,8 +148,7 @@ intake_append(Store *s, int32 tenant_id, Intake *totals, const IntakeEntry *entr
 	values[INTAKE_AMOUNT - 1] = Int64GetDatum(entry->amount);
 	values[INTAKE_ADMITTED - 1] = Int64GetDatum(totals->admitted);
 	values[INTAKE_RESERVED - 1] = Int64GetDatum(totals->reserved);
-	values[INTAKE_RATE_CLOCK - 1] = TimestampTzGetDatum(totals->rate_clock);
-	nulls[INTAKE_RATE_CLOCK - 1] = !HAS_TIME(totals->rate_clock);
+	values[INTAKE_RATE_CLOCK - 1] = store_time(totals->rate_clock, &nulls[INTAKE_RATE_CLOCK - 1]);
 	values[INTAKE_DISPATCH_NO - 1] = Int64GetDatum(entry->dispatch_no);
 	values[INTAKE_BILLING_NO - 1] = Int64GetDatum(entry->billing_no);
 	values[INTAKE_CONCURRENCY_LIMIT - 1] = Int32GetDatum(entry->concurrency_limit);
@@ -157,13 +156,6 @@ intake_append(Store *s, int32 tenant_id, Intake *totals, const IntakeEntry *entr
 	values[INTAKE_OVERDRAFT - 1] = Int64GetDatum(entry->overdraft);
 	values[INTAKE_OBSERVED - 1] = BoolGetDatum(entry->observed);
 	store_insert(s, T_INTAKE, values, nulls);
-}
-
-static Datum
-text_or_null(const char *text, bool *isnull)
-{
-	*isnull = text == NULL;
-	return text ? CStringGetTextDatum(text) : (Datum) 0;
 }
 
 /* Appends a dispatch row; totals has the new totals and gets the new number.  Under lock D. */
@@ -195,9 +187,8 @@ dispatch_append(Store *s, int32 tenant_id, Dispatch *totals, TimestampTz at, con
 	nulls[DISPATCH_CONCURRENCY_LIMIT - 1] = entry->concurrency_limit < 0;
 	values[DISPATCH_SATURATED - 1] = BoolGetDatum(totals->saturated);
 	values[DISPATCH_SERVED - 1] = Int32GetDatum(totals->served);
-	values[DISPATCH_DUE_AT - 1] = TimestampTzGetDatum(totals->due_at);
-	nulls[DISPATCH_DUE_AT - 1] = !HAS_TIME(totals->due_at);
-	values[DISPATCH_WORKER - 1] = text_or_null(entry->worker, &nulls[DISPATCH_WORKER - 1]);
-	values[DISPATCH_REASON - 1] = text_or_null(entry->reason, &nulls[DISPATCH_REASON - 1]);
+	values[DISPATCH_DUE_AT - 1] = store_time(totals->due_at, &nulls[DISPATCH_DUE_AT - 1]);
+	values[DISPATCH_WORKER - 1] = store_text(entry->worker, &nulls[DISPATCH_WORKER - 1]);
+	values[DISPATCH_REASON - 1] = store_text(entry->reason, &nulls[DISPATCH_REASON - 1]);
 	store_insert(s, T_DISPATCH, values, nulls);
 }

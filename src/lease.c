@@ -20,13 +20,17 @@
 
 PG_FUNCTION_INFO_V1(admission_expire);
 
-#define MAX_DUE 1000				/* tenants that one expire() looks after */
+#define MAX_DUE 1000			/* tenants that one expire() looks after */
 
 /* A queued or processing job did not start in time. */
 void
 lease_expire_queued(Desk *desk, JobState *state)
 {
-	Ending		ending = {.kind = "expire", .state = "expired", .cause = "expired"};
+	Ending		ending = {
+		.kind = "expire",
+		.state = "expired",
+		.cause = "expired"
+	};
 
 	job_end(desk, state, &ending);
 }
@@ -46,7 +50,11 @@ lose_unsubmitted(Desk *desk, const Policy *policy, JobState *state, Lapsed *laps
 	state->lost++;
 	if (state->lost >= attempts_allowed(desk->s, policy, state->model_id))
 	{
-		Ending		ending = {.kind = "exhausted", .state = "failed", .cause = "attempts_exhausted"};
+		Ending		ending = {
+			.kind = "exhausted",
+			.state = "failed",
+			.cause = "attempts_exhausted"
+		};
 
 		job_end(desk, state, &ending);
 		lapsed->failed++;
@@ -252,8 +260,10 @@ admission_expire(PG_FUNCTION_ARGS)
 	s = store_open(STORE_LATEST);
 	policy_read(s, &policy);
 	foreach(cell, passed_deadlines(s, clock_now(), batch))
+	{
 		if (!meet_deadline(s, lfirst(cell), &lapsed))
 			lapsed.skipped++;
+	}
 	store_look_again(s);
 	foreach(cell, due_read(s, clock_now(), Min(batch, MAX_DUE)))
 	{

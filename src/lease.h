@@ -2,8 +2,8 @@
 #define LEASE_H
 
 #include "config.h"
-#include "job.h"
 #include "ring.h"
+#include "step.h"
 
 /* what time ended */
 typedef struct Lapsed

@@ -12,10 +12,10 @@ typedef enum LockClass
 	LOCK_INTAKE = 11,			/* I: one admission of a tenant at a time */
 	LOCK_DISPATCH = 12,			/* D: one hand on a tenant's accepted jobs */
 	LOCK_BILLING = 13,			/* B: one entry of a tenant's ledger at a time */
-	LOCK_PRESENCE = 14,			/* P: only tried; shared by admissions, exclusive for
-								 * who takes the tenant off the ring */
-	LOCK_POOL = 15				/* a pool's capacity: shared, only tried, by who adds
-								 * a stripe below zero; exclusive by who changes it */
+	LOCK_PRESENCE = 14,			/* P: only tried; shared by admissions, exclusive for who takes the tenant
+								 * off the ring */
+	LOCK_POOL = 15				/* a pool's capacity: shared, only tried, by who adds a stripe below zero;
+								 * exclusive by who changes it */
 } LockClass;
 
 extern void lock_wait(LockClass class, uint32 key);

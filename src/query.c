@@ -23,6 +23,7 @@ static const struct
 	int			arguments;
 	Oid			types[MAX_ARGUMENTS];
 }			queries[] = {
+
 	[QUERY_ADD_TENANT] = {
 		"INSERT INTO admission.tenant (tenant, plan_id) VALUES ($1, $2) ON CONFLICT (tenant) DO NOTHING",
 		2, {TEXTOID, TEXTOID}

@@ -150,8 +150,10 @@ due_read(Store *s, TimestampTz now, int most)
 		ListCell   *cell;
 
 		foreach(cell, due)
+		{
 			if (((DueTenant *) lfirst(cell))->tenant_id == tenant_id)
 				tenant = lfirst(cell);
+		}
 		if (tenant == NULL)
 		{
 			if (list_length(due) == most)

@@ -18,6 +18,7 @@
 #include "args.h"
 #include "clock.h"
 #include "evidence.h"
+#include "step.h"
 
 PG_FUNCTION_INFO_V1(admission_settle);
 PG_FUNCTION_INFO_V1(admission_settle_many);
@@ -74,8 +75,9 @@ from_call(FunctionCallInfo fcinfo, Settlement *s)
 
 /* One field of an item of settle_many; what is expected of it if it is malformed, else NULL. */
 static const char *
-field_from_json(const char *name, const JsonbValue *value, Settlement *s)
+settlement_field(const char *name, const JsonbValue *value, void *into)
 {
+	Settlement *s = into;
 	int64		number;
 
 	if (value->type == jbvNull)
@@ -113,34 +115,10 @@ field_from_json(const char *name, const JsonbValue *value, Settlement *s)
 static bool
 from_json(Jsonb *item, Settlement *s, Decision *d)
 {
-	JsonbIterator *iterator;
-	JsonbValue	key,
-				value;
-
 	memset(s, 0, sizeof(Settlement));
 	s->report.actual = NO_AMOUNT;
 	s->report.attempt = NO_ATTEMPT;
-	if (!is_object(item))
-	{
-		decide_invalid(d, "items", "an array of objects");
-		return false;
-	}
-	iterator = JsonbIteratorInit(&item->root);
-	(void) JsonbIteratorNext(&iterator, &key, true);
-	while (JsonbIteratorNext(&iterator, &key, true) == WJB_KEY)
-	{
-		const char *name = pnstrdup(key.val.string.val, key.val.string.len);
-		const char *expected;
-
-		(void) JsonbIteratorNext(&iterator, &value, true);
-		expected = field_from_json(name, &value, s);
-		if (expected)
-		{
-			decide_invalid(d, name, expected);
-			return false;
-		}
-	}
-	return well_formed(s, d);
+	return fields_from_json(item, settlement_field, s, d) && well_formed(s, d);
 }
 
 /* ---- which job ---- */
@@ -246,9 +224,13 @@ static void
 settle_first(Desk *desk, Settlement *s, JobState *state, Decision *d)
 {
 	Ending		ending = {
-		.kind = "settle", .state = s->report.outcome, .cause = "settled", .captured = capture(s),
+		.kind = "settle",
+		.state = s->report.outcome,
+		.cause = "settled",
+		.captured = capture(s),
 		.unpriced = s->report.actual == NO_AMOUNT && strcmp(s->report.outcome, "completed") == 0,
-		.settlement_key = s->report.settlement_key, .provider_job_id = s->report.provider_job_id,
+		.settlement_key = s->report.settlement_key,
+		.provider_job_id = s->report.provider_job_id,
 		.result = s->report.result
 	};
 

@@ -25,10 +25,12 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "commands/sequence.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -132,6 +134,27 @@ relation_oid(Oid *known, const char *name)
 				 errmsg("relation \"%s.%s\" does not exist", ADMISSION_SCHEMA, name),
 				 errhint("The extension is not installed completely: DROP EXTENSION and CREATE EXTENSION it.")));
 	return *known = oid;
+}
+
+/* The next number of a sequence of ours. */
+int64
+store_number(const char *sequence)
+{
+	return nextval_internal(get_relname_relid(sequence, get_namespace_oid(ADMISSION_SCHEMA, false)), false);
+}
+
+Datum
+store_text(const char *value, bool *isnull)
+{
+	*isnull = value == NULL;
+	return value ? CStringGetTextDatum(value) : (Datum) 0;
+}
+
+Datum
+store_time(TimestampTz value, bool *isnull)
+{
+	*isnull = !HAS_TIME(value);
+	return TimestampTzGetDatum(value);
 }
 
 /* Registers the snapshot that a store of this mode reads with. */

@@ -72,6 +72,11 @@ typedef enum LockResult
 extern LockResult store_lock(Store *s, TableId table, ItemPointer tid, bool wait, TupleTableSlot **row);
 extern void store_update(Store *s, TableId table, ItemPointer tid, Datum *values, bool *nulls);
 
+/* values of columns that may be null, to be written */
+extern Datum store_text(const char *value, bool *isnull);
+extern Datum store_time(TimestampTz value, bool *isnull);
+extern int64 store_number(const char *sequence);
+
 /* columns of a row just read */
 #define COLUMN(row, c)			((row)->tts_values[(c) - 1])
 #define COLUMN_NULL(row, c)		((row)->tts_isnull[(c) - 1])

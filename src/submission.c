@@ -209,7 +209,6 @@ admission_report_unknown(PG_FUNCTION_ARGS)
 				tell_job(&d, CODE_UNKNOWN_RECORDED, &c);
 				break;
 			case SUBMISSION_NONE:
-				/* nothing was submitted, so nothing is unknown: the claim can be given back */
 				tell_job(&d, CODE_STALE_CLAIM, &c);
 				details_text(&d.details, "reason", "begin_submission has not been called");
 				break;
