@@ -7,7 +7,7 @@ OBJS = $(addprefix src/, \
 	module.o clock.o amount.o locks.o store.o query.o args.o decision.o \
 	journal.o config.o price.o tier.o gates.o fingerprint.o \
 	ring.o lane.o pool.o standing.o job.o step.o consider.o admit.o claim.o lease.o submission.o settle.o cancel.o \
-	evidence.o billing.o)
+	evidence.o provider.o billing.o)
 
 # the install script, in the order in which it runs
 SQL_PARTS = $(addprefix src/sql/, \

@@ -107,7 +107,8 @@ count(Standing *st, const Acceptance *a)
 {
 	st->intake.admitted++;
 	st->intake.reserved = amount_add(st->intake.reserved, a->quote.hold);
-	st->intake.rate_clock = a->rate_clock;
+	if (!a->rate_refused)
+		st->intake.rate_clock = a->rate_clock;
 }
 
 static void

@@ -38,6 +38,7 @@
 PG_FUNCTION_INFO_V1(admission_claim_next);
 
 #define MAX_VISITS			64	/* tenants that one walk looks at */
+#define MAX_FILTERED_VISITS	1024	/* the same, for a worker that wants only some models */
 #define DUE_VISITS			4	/* tenants whose leases one claim looks after */
 #define MAX_EXPIRED			100 /* jobs past their deadline that one visit ends */
 #define BUSY_RETRIES		5	/* walks of a claim that met only busy tenants */
@@ -56,17 +57,11 @@ typedef struct Claiming
 	List	   *known;			/* models read so far */
 	int			wanted;
 	int			busy;			/* visits that found D taken */
+	int			max_visits;
 	int			visits;			/* of this walk, since the last that took a job */
 	int32		visited;		/* the last tenant visited */
 	int32		stopped;		/* where the ring's cursor should stand */
 } Claiming;
-
-typedef enum Visit
-{
-	VISIT_BUSY,
-	VISIT_NOTHING,
-	VISIT_TOOK
-} Visit;
 
 /* what a look at a tenant's lanes found */
 typedef struct Lookout
@@ -75,6 +70,20 @@ typedef struct Lookout
 	bool		filtered;		/* lanes were left out that another worker may claim from */
 	TimestampTz next;			/* when a paused lane may go on */
 } Lookout;
+
+/* one visit to a tenant */
+typedef struct Call
+{
+	Desk		desk;
+	int64		first_no;		/* the newest dispatch row before */
+	RingEntries entries;
+	Tenant		tenant;
+	int32		limit;
+	int64		admitted;
+	Lookout		found;
+	int			started;
+	int			ended;			/* past their deadline */
+} Call;
 
 /* ---- what may start ---- */
 
@@ -223,37 +232,34 @@ advance_lanes(Desk *desk, List *started)
 	}
 }
 
-/*
- * Starts what was found, up to most; a job past its deadline ends instead.
- * Returns how many started; ended counts the others.
- */
-static int
-start_jobs(Claiming *c, Desk *desk, const Tenant *tenant, List *jobs, int most, int32 limit, int *ended)
+/* Starts what was found, up to most; a job past its deadline ends instead. */
+static void
+start_jobs(Claiming *c, Call *call, int most)
 {
-	int			started = 0;
+	Desk	   *desk = &call->desk;
 	List	   *consumed = NIL;
 	ListCell   *cell;
 
-	foreach(cell, jobs)
+	foreach(cell, call->found.jobs)
 	{
 		JobState   *state = lfirst(cell);
 
-		if (started >= most)
+		if (most == 0)
 			break;
 		consumed = lappend(consumed, state);
 		if (HAS_TIME(state->start_by) && state->start_by <= desk->now)
 		{
 			lease_expire_queued(desk, state);
-			(*ended)++;
+			call->ended++;
 			continue;
 		}
-		desk->totals.saturated = desk->totals.active + 1 >= limit;
-		job_start(desk, state, c->worker, clock_add(desk->now, c->lease), c->begin, limit);
-		put_claim(c, tenant, state);
-		started++;
+		desk->totals.saturated = desk->totals.active + 1 >= call->limit;
+		job_start(desk, state, c->worker, clock_add(desk->now, c->lease), c->begin, call->limit);
+		put_claim(c, &call->tenant, state);
+		call->started++;
+		most--;
 	}
 	advance_lanes(desk, consumed);
-	return started;
 }
 
 /* ---- a visit ---- */
@@ -273,7 +279,7 @@ nothing_since(Desk *desk, int64 admitted, bool *presence)
 }
 
 static void
-leave(Desk *desk, bool presence)
+give_up_locks(Desk *desk, bool presence)
 {
 	if (presence)
 		lock_release(LOCK_PRESENCE, desk->tenant_id);
@@ -281,78 +287,103 @@ leave(Desk *desk, bool presence)
 }
 
 /*
- * Takes up to budget jobs of a tenant; 0: as many as its weight.  its_turn: the
- * ring's cursor stands at it, and what it has had counts.
+ * Reads what a visit decides on, in one look; false if the tenant is gone (one
+ * without a history was deleted), and then its ring entries go too.
  */
-static Visit
-visit(Claiming *c, int32 tenant_id, bool its_turn, bool by_weight)
+static bool
+look_at_tenant(Claiming *c, Call *call)
 {
-	Desk		desk;
-	Tenant		tenant;
+	Desk	   *desk = &call->desk;
 	Limits		limits;
 	Intake		intake;
-	RingEntries entries;
-	Lookout		found = {0};
-	int64		first_no;
-	int32		limit;
-	int			room,
-				started = 0,
-				ended = 0,
-				rounds_ended;
-	bool		presence = false,
-				off;
 
-	if (!desk_try(&desk, c->s, tenant_id))
+	ring_entries(c->s, desk->tenant_id, &call->entries);
+	if (!tenant_read(c->s, desk->tenant_id, &call->tenant))
 	{
-		c->busy++;
-		return VISIT_BUSY;
+		ring_remove(c->s, &call->entries);
+		return false;
 	}
-	ring_entries(c->s, tenant_id, &entries);
-	if (!tenant_read(c->s, tenant_id, &tenant))
-	{
-		/* a tenant without a history was deleted */
-		ring_remove(c->s, &entries);
-		return VISIT_NOTHING;
-	}
-	first_no = desk.totals.no;
-	limits_read(c->s, &c->policy, &tenant, desk.now, &limits);
-	intake_newest(c->s, tenant_id, &intake);
-	limit = tenant.suspended ? 0 : limits.concurrency;
-	if (!its_turn)
-		desk.totals.served = 0;
-	room = (int) Min(limit - desk.totals.active, c->wanted);
-	if (by_weight)
-		room = Min(room, tenant.weight - desk.totals.served);
-	if (by_weight && its_turn && room <= 0 && limit > desk.totals.active)
-	{
-		leave(&desk, false);	/* it has had its turn */
-		return VISIT_NOTHING;
-	}
+	limits_read(c->s, &c->policy, &call->tenant, desk->now, &limits);
+	intake_newest(c->s, desk->tenant_id, &intake);
+	call->admitted = intake.admitted;
+	call->limit = call->tenant.suspended ? 0 : limits.concurrency;
+	return true;
+}
+
+/* Takes up to room jobs; where some were past their deadline, looks again for others. */
+static void
+take_jobs(Claiming *c, Call *call, int room)
+{
+	int			ended_before;
+
 	do
 	{
-		rounds_ended = ended;
-		if (started < room)
-		{
-			look_out(c, &desk, intake.admitted, room - started, &found);
-			started += start_jobs(c, &desk, &tenant, found.jobs, room - started, limit, &ended);
-			if (found.jobs)
-				store_look_again(c->s);
-		}
-	} while (ended > rounds_ended && ended < MAX_EXPIRED && started < room);
-	c->wanted -= started;
+		ended_before = call->ended;
+		look_out(c, &call->desk, call->admitted, room - call->started, &call->found);
+		start_jobs(c, call, room - call->started);
+		if (call->found.jobs)
+			store_look_again(c->s);
+	} while (call->ended > ended_before && call->ended < MAX_EXPIRED && call->started < room);
+	c->wanted -= call->started;
+}
 
-	desk.totals.saturated = desk.totals.active >= limit;
-	off = desk.totals.saturated ||
-		(started == 0 && found.jobs == NIL && !found.filtered && nothing_since(&desk, intake.admitted, &presence));
-	if (off && !desk.totals.saturated)
-		(void) due_note(c->s, tenant_id, found.next, &desk.totals);
-	if (desk.totals.saturated != desk.written.saturated || desk.totals.due_at != desk.written.due_at)
-		desk_note(&desk, desk.totals.saturated ? "no room" : "nothing to start");
+/* Leaves the tenant on the ring or takes it off, as the file's head tells, and gives back locks that were not needed. */
+static void
+leave_tenant(Claiming *c, Call *call)
+{
+	Desk	   *desk = &call->desk;
+	bool		presence = false;
+	bool		off;
+
+	desk->totals.saturated = desk->totals.active >= call->limit;
+	off = desk->totals.saturated ||
+		(call->started == 0 && call->found.jobs == NIL && !call->found.filtered &&
+		 nothing_since(desk, call->admitted, &presence));
+	if (off && !desk->totals.saturated)
+		(void) due_note(c->s, desk->tenant_id, call->found.next, &desk->totals);
+	if (desk->totals.saturated != desk->written.saturated || desk->totals.due_at != desk->written.due_at)
+		desk_note(desk, desk->totals.saturated ? "no room" : "nothing to start");
 	if (off)
-		ring_remove(c->s, &entries);
-	if (desk.totals.no == first_no && !(off && entries.count > 0))
-		leave(&desk, presence);
-	return started > 0 ? VISIT_TOOK : VISIT_NOTHING;
+		ring_remove(c->s, &call->entries);
+	if (desk->totals.no == call->first_no && !(off && call->entries.count > 0))
+		give_up_locks(desk, presence);
+}
+
+/*
+ * Takes what may start of a tenant, as much as its weight allows in a turn, or
+ * (not by weight) as is wanted.  its_turn: the ring's cursor stands at it, and
+ * what it has had counts.  True if it had a job.
+ */
+static bool
+visit(Claiming *c, int32 tenant_id, bool its_turn, bool by_weight)
+{
+	Call		call = {0};
+	int64		room;
+
+	if (!desk_try(&call.desk, c->s, tenant_id))
+	{
+		c->busy++;
+		return false;
+	}
+	call.first_no = call.desk.totals.no;
+	if (!look_at_tenant(c, &call))
+		return false;
+	if (!its_turn)
+		call.desk.totals.served = 0;
+	room = Min(call.limit - call.desk.totals.active, c->wanted);
+	if (by_weight && room > 0)
+	{
+		room = Min(room, call.tenant.weight - call.desk.totals.served);
+		if (room <= 0)
+		{
+			give_up_locks(&call.desk, false);	/* it has had its turn */
+			return false;
+		}
+	}
+	if (room > 0)
+		take_jobs(c, &call, (int) room);
+	leave_tenant(c, &call);
+	return call.started > 0;
 }
 
 /* ---- the walk ---- */
@@ -379,13 +410,13 @@ walk_stretch(Claiming *c, int32 after, int32 until)
 	bool		progress = false;
 	int32		tenant_id = after;
 
-	while (c->wanted > 0 && c->visits < MAX_VISITS &&
+	while (c->wanted > 0 && c->visits < c->max_visits &&
 		   ring_next(c->s, tenant_id, &tenant_id) && tenant_id <= until)
 	{
 		CHECK_FOR_INTERRUPTS();
 		c->visits++;
 		c->visited = tenant_id;
-		if (visit(c, tenant_id, false, true) == VISIT_TOOK)
+		if (visit(c, tenant_id, false, true))
 		{
 			progress = true;
 			c->visits = 0;
@@ -413,7 +444,7 @@ walk(Claiming *c)
 	progress = walk_stretch(c, PG_INT32_MIN, start) || progress;
 	while (progress)
 		progress = walk_stretch(c, PG_INT32_MIN, PG_INT32_MAX);
-	if (c->visits >= MAX_VISITS)
+	if (c->visits >= c->max_visits)
 		c->stopped = c->visited;
 	if (c->stopped != start)
 		ring_set_cursor(c->stopped);
@@ -437,7 +468,7 @@ visit_named(Claiming *c, ArrayType *tenants)
 			Tenant		tenant;
 
 			if (!nulls[i] && tenant_find(c->s, TextDatumGetCString(names[i]), &tenant) &&
-				visit(c, tenant.id, false, true) == VISIT_TOOK)
+				visit(c, tenant.id, false, true))
 				progress = true;
 		}
 	} while (progress && c->wanted > 0);
@@ -507,6 +538,7 @@ admission_claim_next(PG_FUNCTION_ARGS)
 	c.result = (ReturnSetInfo *) fcinfo->resultinfo;
 	if (!PG_ARGISNULL(5))
 		c.models = names_of(PG_GETARG_ARRAYTYPE_P(5));
+	c.max_visits = c.models ? MAX_FILTERED_VISITS : MAX_VISITS;
 	c.s = store_open(STORE_LATEST);
 	policy_read(c.s, &c.policy);
 	if (!HAS_TIME(c.lease))

@@ -36,7 +36,7 @@ policy_read(Store *s, Policy *policy)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("admission.policy has no row"),
-				 errhint("INSERT INTO admission.policy DEFAULT VALUES.")));
+				 errhint("Restore it: INSERT INTO admission.policy DEFAULT VALUES, then UPDATE it.")));
 	policy->key_max_length = DatumGetInt32(COLUMN(row, POLICY_KEY_MAX_LENGTH));
 	policy->top_up_window = span_column(row, POLICY_TOP_UP_WINDOW);
 	policy->queue_factor = DatumGetInt32(COLUMN(row, POLICY_QUEUE_FACTOR));

@@ -180,8 +180,9 @@ details_close(Details *details, JsonbIteratorToken what)
 	push(details, what, NULL);
 }
 
-static Jsonb *
-finish(Details *details)
+/* The finished object. */
+Jsonb *
+details_jsonb(Details *details)
 {
 	if (details->done == NULL)
 		push(details, WJB_END_OBJECT, NULL);
@@ -192,7 +193,7 @@ finish(Details *details)
 void
 decision_keep(Decision *d)
 {
-	Jsonb	   *details = finish(&d->details);
+	Jsonb	   *details = details_jsonb(&d->details);
 
 	d->details.done = DatumGetJsonbPCopy(JsonbPGetDatum(details));
 	d->details.state = NULL;
@@ -248,7 +249,7 @@ form(TupleDesc descriptor, Decision *d, Datum *values, bool *nulls)
 	if (d->reserved != NO_AMOUNT)
 		SET(DECISION_RESERVED, Int64GetDatum(d->reserved));
 	SET(DECISION_MESSAGE, CStringGetTextDatum(codes[d->code].message));
-	SET(DECISION_DETAILS, JsonbPGetDatum(finish(&d->details)));
+	SET(DECISION_DETAILS, JsonbPGetDatum(details_jsonb(&d->details)));
 	if (d->has_limits)
 		SET(DECISION_LIMITS, limits_datum(TupleDescAttr(descriptor, DECISION_LIMITS - 1)->atttypid, &d->standing));
 #undef SET

@@ -50,6 +50,7 @@ extern void details_bool(Details *details, const char *key, bool value);
 extern void details_time(Details *details, const char *key, TimestampTz value);
 extern void details_money(Details *details, const char *key, int64 micro, int64 credit_micro);
 extern void details_open(Details *details, const char *key, JsonbIteratorToken what);
+extern Jsonb *details_jsonb(Details *details);
 extern void details_close(Details *details, JsonbIteratorToken what);
 
 #endif

@@ -261,6 +261,7 @@ admission_expire(PG_FUNCTION_ARGS)
 	policy_read(s, &policy);
 	foreach(cell, passed_deadlines(s, clock_now(), batch))
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!meet_deadline(s, lfirst(cell), &lapsed))
 			lapsed.skipped++;
 	}

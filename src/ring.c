@@ -7,7 +7,7 @@
  * of lock D takes off entries, and only those it saw.  A claim walks it by
  * tenant id from where the last one stopped; that place is a sequence, outside
  * of transactions, so service is fair over connections.  Who adds and removes
- * when is told in claim.c, admit.c and job.c, and proved by the Spin model of
+ * when is told in claim.c, admit.c and step.c, and proved by the Spin model of
  * doc/ready-ring.pml.
  *
  * Due entries work alike: under D, a tenant has one at or before the earliest

@@ -18,6 +18,7 @@
 #include "args.h"
 #include "clock.h"
 #include "evidence.h"
+#include "provider.h"
 #include "step.h"
 
 PG_FUNCTION_INFO_V1(admission_settle);
@@ -123,25 +124,11 @@ from_json(Jsonb *item, Settlement *s, Decision *d)
 
 /* ---- which job ---- */
 
-/* The job that a provider's id names; false if none does, or several providers' do. */
-static bool
-job_of_provider(Store *s, const char *provider_job_id, Job *job)
-{
-	Bound		key[] = {EQUAL(1, CStringGetTextDatum(provider_job_id))};
-	TupleTableSlot *row = store_first(s, I_PROVIDER_JOB, ForwardScanDirection, 1, key);
-	pg_uuid_t	id;
-
-	if (row == NULL)
-		return false;
-	id = *DatumGetUUIDP(COLUMN(row, PROVIDER_JOB_JOB_ID));
-	return store_next(s, I_PROVIDER_JOB) == NULL && job_read(s, &id, job);
-}
-
 static bool
 find_job(Store *s, Settlement *settlement, Decision *d)
 {
 	settlement->found = settlement->has_job_id ? job_read(s, &settlement->job_id, &settlement->job) :
-		job_of_provider(s, settlement->report.provider_job_id, &settlement->job);
+		provider_find(s, settlement->report.provider_job_id, &settlement->job);
 	if (!settlement->found)
 		decide(d, CODE_NOT_FOUND);
 	return settlement->found;
@@ -194,6 +181,11 @@ settle_late(Desk *desk, Settlement *s, JobState *state, Decision *d)
 {
 	Policy		policy;
 
+	if (state->late && state->late_micro > 0 && capture(s) != state->late_micro)
+	{
+		tell_and_keep(desk, d, CODE_SETTLEMENT_CONFLICT, s, state);
+		return;
+	}
 	if (state->late)
 	{
 		tell(d, CODE_LATE_COMPLETION, s, state);
@@ -238,6 +230,17 @@ settle_first(Desk *desk, Settlement *s, JobState *state, Decision *d)
 	tell(d, CODE_SETTLED, s, state);
 }
 
+/* Whether the provider's id of a report, if it has one, is this job's; an id not known yet is bound to it. */
+static bool
+names_this_job(Desk *desk, const Settlement *s, const JobState *state)
+{
+	const char *id = s->report.provider_job_id;
+
+	if (id == NULL || (state->provider_job_id && strcmp(state->provider_job_id, id) == 0))
+		return true;
+	return state->provider_job_id == NULL && provider_bind(desk->s, &s->job, id);
+}
+
 /* Decides on a report, at the desk of the job's tenant. */
 static void
 settle_at(Desk *desk, Settlement *s, Decision *d)
@@ -260,6 +263,8 @@ settle_at(Desk *desk, Settlement *s, Decision *d)
 		decide(d, CODE_NOT_FOUND);
 	else if (stale || (state.place != PLACE_PROCESSING && !state.submitted))
 		tell_and_keep(desk, d, CODE_STALE_CLAIM, s, &state);
+	else if (!names_this_job(desk, s, &state))
+		tell_and_keep(desk, d, CODE_SETTLEMENT_CONFLICT, s, &state);
 	else
 		settle_first(desk, s, &state, d);
 }

@@ -17,7 +17,7 @@
 #include "clock.h"
 #include "evidence.h"
 #include "lease.h"
-#include "query.h"
+#include "provider.h"
 
 PG_FUNCTION_INFO_V1(admission_begin_submission);
 PG_FUNCTION_INFO_V1(admission_submitted);
@@ -115,30 +115,6 @@ admission_begin_submission(PG_FUNCTION_ARGS)
 	return decision_datum(fcinfo, &d);
 }
 
-/* Binds a provider's id to the job; false if it names another one. */
-static bool
-bind_provider_job(Claimed *c)
-{
-	Model		model;
-	Bound		key[2];
-	Datum		values[3];
-	bool		nulls[3] = {false};
-	TupleTableSlot *row;
-
-	if (!model_read(c->s, c->state.model_id, &model))
-		elog(ERROR, "model %d has no row", c->state.model_id);
-	values[0] = CStringGetTextDatum(c->report.provider_job_id);
-	values[1] = CStringGetTextDatum(model.provider);
-	values[2] = UUIDPGetDatum(&c->job.id);
-	if (query_inserts(QUERY_ADD_PROVIDER_JOB, values, nulls))
-		return true;
-	store_look_again(c->s);
-	key[0] = (Bound) EQUAL(1, values[0]);
-	key[1] = (Bound) EQUAL(2, values[1]);
-	row = store_first(c->s, I_PROVIDER_JOB, ForwardScanDirection, 2, key);
-	return row && memcmp(DatumGetUUIDP(COLUMN(row, PROVIDER_JOB_JOB_ID)), &c->job.id, UUID_LEN) == 0;
-}
-
 /* submitted(): see its COMMENT.  The job's row lock. */
 Datum
 admission_submitted(PG_FUNCTION_ARGS)
@@ -158,7 +134,7 @@ admission_submitted(PG_FUNCTION_ARGS)
 		bool		known = c.state.provider_job_id != NULL;
 
 		c.report.provider_job_id = id;
-		if (known ? strcmp(c.state.provider_job_id, id) != 0 : !bind_provider_job(&c))
+		if (known ? strcmp(c.state.provider_job_id, id) != 0 : !provider_bind(c.s, &c.job, id))
 		{
 			tell_job(&d, CODE_SETTLEMENT_CONFLICT, &c);
 			evidence_keep(c.s, &c.job, clock_now(), CODE_SETTLEMENT_CONFLICT, &c.report);
@@ -249,10 +225,30 @@ admission_heartbeat(PG_FUNCTION_ARGS)
 	return decision_datum(fcinfo, &d);
 }
 
+/* Keeps what was known of a submission that never reached the provider, which the next attempt will overwrite. */
+static void
+keep_refuted(Desk *desk, Claimed *c, const char *reason)
+{
+	Details		known = {0};
+
+	details_text(&known, "submission", submission_name(c->state.submission));
+	details_time(&known, "begun_at", c->state.begun_at);
+	if (HAS_TIME(c->state.unknown_since))
+	{
+		details_time(&known, "unknown_since", c->state.unknown_since);
+		details_text(&known, "unknown_reason", c->state.unknown_reason);
+	}
+	details_text(&known, "not_received", reason);
+	c->report.result = details_jsonb(&known);
+	evidence_keep(desk->s, &c->job, desk->now, CODE_REQUEUED, &c->report);
+}
+
 /* Gives a claim back, at the tenant's desk. */
 static void
 give_back(Desk *desk, Claimed *c, int64 delay, const char *reason, Decision *d)
 {
+	if (c->state.submission != SUBMISSION_NONE)
+		keep_refuted(desk, c, reason);
 	if (HAS_TIME(c->state.start_by) && c->state.start_by <= desk->now)
 		lease_expire_queued(desk, &c->state);
 	else

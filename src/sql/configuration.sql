@@ -5,12 +5,12 @@ CREATE TABLE admission.policy (
     global_outstanding_cap     integer CHECK (global_outstanding_cap >= 0),
     operation_key_max_length   integer NOT NULL DEFAULT 255 CHECK (operation_key_max_length BETWEEN 1 AND 1024),
     operation_key_retention    interval NOT NULL DEFAULT '720 hours' CHECK (operation_key_retention > '0'),
-    top_up_window              interval NOT NULL DEFAULT '672 hours' CHECK (top_up_window > '0'),
+    top_up_window              interval NOT NULL DEFAULT '672 hours' CHECK (top_up_window > '0' AND top_up_window <= '100 years'),
     queue_factor               integer NOT NULL DEFAULT 5 CHECK (queue_factor BETWEEN 0 AND 10000),
     queue_minimum              integer NOT NULL DEFAULT 3 CHECK (queue_minimum BETWEEN 0 AND 1000000000),
     wave_fraction              numeric NOT NULL DEFAULT 0.75 CHECK (wave_fraction BETWEEN 0 AND 1),
-    default_lease              interval NOT NULL DEFAULT '5 minutes' CHECK (default_lease > '0'),
-    default_start_within       interval CHECK (default_start_within > '0'),
+    default_lease              interval NOT NULL DEFAULT '5 minutes' CHECK (default_lease > '0' AND default_lease <= '100 years'),
+    default_start_within       interval CHECK (default_start_within > '0' AND default_start_within <= '100 years'),
     max_attempts               integer NOT NULL DEFAULT 3 CHECK (max_attempts >= 1),
     credit_micro               bigint NOT NULL DEFAULT 10000 CHECK (credit_micro > 0),
     log_rejections             boolean NOT NULL DEFAULT true,
@@ -21,7 +21,7 @@ CREATE TABLE admission.policy (
 COMMENT ON TABLE admission.policy IS 'One row of rules for all tenants; edit it with UPDATE. Intervals are exact hours: months and days are refused where a window is meant.';
 COMMENT ON COLUMN admission.policy.global_outstanding_cap IS 'Most jobs outstanding over all tenants; null = none. May be set, changed and unset under load; the UPDATE may wait for open admissions.';
 COMMENT ON COLUMN admission.policy.operation_key_max_length IS 'Longest operation key, in bytes.';
-COMMENT ON COLUMN admission.policy.operation_key_retention IS 'How long after its job ended a key is remembered.';
+COMMENT ON COLUMN admission.policy.operation_key_retention IS 'How long after its job ended a key is remembered at least; nothing forgets keys yet.';
 COMMENT ON COLUMN admission.policy.top_up_window IS 'Top-ups younger than this count for the tier. 672 hours = 28 days.';
 COMMENT ON COLUMN admission.policy.late_completion IS 'A success reported for a job ended by force: absorb it, or charge it as an overage.';
 COMMENT ON COLUMN admission.policy.draining IS 'Stop all dispatch, keep admitting.';
@@ -29,7 +29,7 @@ COMMENT ON COLUMN admission.policy.seeded IS 'Came with CREATE EXTENSION; a rest
 
 CREATE TABLE admission.tenant (
     tenant                text PRIMARY KEY COLLATE "C" CHECK (tenant <> '' AND octet_length(tenant) <= 255),
-    tenant_id             integer NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE,
+    tenant_id             integer NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE CHECK (tenant_id > 0),
     plan_id               text,
     mode                  text NOT NULL DEFAULT 'enforce' CHECK (mode IN ('enforce', 'observe')),
     suspended_at          timestamptz,
@@ -63,7 +63,7 @@ COMMENT ON TABLE admission.concurrency_tier IS 'Concurrency earned by the top-up
 
 CREATE TABLE admission.model (
     model              text PRIMARY KEY COLLATE "C" CHECK (model <> '' AND octet_length(model) <= 255),
-    model_id           integer NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE,
+    model_id           integer NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE CHECK (model_id > 0),
     provider           text NOT NULL CHECK (provider <> ''),
     enabled            boolean NOT NULL DEFAULT true,
     open_to_all        boolean NOT NULL DEFAULT true,
@@ -80,15 +80,15 @@ COMMENT ON COLUMN admission.model.paused_until IS 'Until then nothing starts, an
 COMMENT ON COLUMN admission.model.max_attempts IS 'Lost leases before a job fails; null = policy.max_attempts.';
 
 CREATE TABLE admission.model_access (
-    model  text NOT NULL COLLATE "C" REFERENCES admission.model ON UPDATE CASCADE ON DELETE CASCADE,
-    tenant text NOT NULL COLLATE "C" REFERENCES admission.tenant ON UPDATE CASCADE ON DELETE CASCADE,
+    model  text NOT NULL COLLATE "C",
+    tenant text NOT NULL COLLATE "C",
     PRIMARY KEY (model, tenant)
 );
 COMMENT ON TABLE admission.model_access IS 'Who may use a model that is not open to all.';
 
 CREATE TABLE admission.price (
     price_id           bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    model              text NOT NULL COLLATE "C" REFERENCES admission.model ON UPDATE CASCADE,
+    model              text NOT NULL COLLATE "C",
     match              jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(match) = 'object'),
     unit               text NOT NULL DEFAULT 'generation' CHECK (unit <> ''),
     unit_price_micro   bigint NOT NULL CHECK (unit_price_micro >= 0),
@@ -96,11 +96,14 @@ CREATE TABLE admission.price (
     default_quantity   bigint CHECK (default_quantity >= 1),
     min_quantity       bigint CHECK (min_quantity >= 1),
     max_quantity       bigint CHECK (max_quantity >= 1),
-    allowed_quantities bigint[] CHECK (cardinality(allowed_quantities) >= 1 AND array_position(allowed_quantities, NULL) IS NULL),
+    allowed_quantities bigint[] CHECK (cardinality(allowed_quantities) >= 1 AND array_position(allowed_quantities, NULL) IS NULL AND 1 <= ALL (allowed_quantities)),
     hold               text NOT NULL DEFAULT 'quote' CHECK (hold IN ('quote', 'ceiling')),
     effective_from     timestamptz NOT NULL DEFAULT '-infinity',
     UNIQUE (model, match, effective_from),
     CHECK (max_quantity >= min_quantity),
+    CHECK (default_quantity >= min_quantity),
+    CHECK (default_quantity <= max_quantity),
+    CHECK (default_quantity = ANY (allowed_quantities)),
     CHECK (unit <> 'second' OR quantity_field IS NOT NULL OR default_quantity IS NOT NULL),
     CHECK (hold = 'quote' OR quantity_field IS NULL OR max_quantity IS NOT NULL)
 );

@@ -283,8 +283,8 @@ CREATE FUNCTION admission.statement(tenant text, since timestamptz DEFAULT '-inf
     SET jit = off
     AS $$
         WITH account AS MATERIALIZED (
-            SELECT t.tenant_id, admission.first_dispatch_since(t.tenant_id, since) AS first_no,
-                   admission.first_dispatch_since(t.tenant_id, until) AS end_no
+            SELECT t.tenant_id, admission.first_dispatch_since(t.tenant_id, coalesce(since, '-infinity')) AS first_no,
+                   admission.first_dispatch_since(t.tenant_id, coalesce(until, 'infinity')) AS end_no
               FROM admission.tenant t WHERE t.tenant = statement.tenant
         ), capture AS (
             SELECT d.*, d.captured_micro - lag(d.captured_micro, 1, 0::bigint) OVER (ORDER BY d.dispatch_no) AS amount_micro
@@ -293,13 +293,13 @@ CREATE FUNCTION admission.statement(tenant text, since timestamptz DEFAULT '-inf
         ), entry (at, journal, no, kind, amount_micro, reference, job_id, reason) AS (
             SELECT b.at, 1, b.billing_no, b.kind, b.amount_micro, b.reference, b.job_id, b.reason
               FROM account a JOIN admission.billing b ON b.tenant_id = a.tenant_id
-             WHERE b.at >= since AND b.at < until
+             WHERE b.at >= coalesce(since, '-infinity') AND b.at < coalesce(until, 'infinity')
             UNION ALL
             SELECT c.at, 2, c.dispatch_no, CASE WHEN c.kind = 'late' THEN 'late_capture' ELSE 'capture' END, -c.amount_micro, NULL, c.job_id, c.reason
               FROM account a JOIN capture c ON c.dispatch_no >= a.first_no
              WHERE c.amount_micro <> 0
         ), opening AS (
-            SELECT coalesce((SELECT sum(b.amount_micro) FROM admission.billing b WHERE b.tenant_id = a.tenant_id AND b.at < since), 0)
+            SELECT coalesce((SELECT sum(b.amount_micro) FROM admission.billing b WHERE b.tenant_id = a.tenant_id AND b.at < coalesce(since, '-infinity')), 0)
                  - coalesce((SELECT d.captured_micro FROM admission.dispatch d WHERE d.tenant_id = a.tenant_id AND d.dispatch_no = a.first_no - 1), 0) AS balance_micro
               FROM account a
         )

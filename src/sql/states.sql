@@ -142,5 +142,5 @@ CREATE TABLE admission.rejection (
     code         text NOT NULL,
     needed_micro bigint
 );
-COMMENT ON TABLE admission.rejection IS 'One row per refused admission of a known tenant, while policy.log_rejections is on.';
+COMMENT ON TABLE admission.rejection IS 'Refused admissions of known tenants, while policy.log_rejections is on; not those malformed in form, nor those of a batch that was taken back as a whole.';
 

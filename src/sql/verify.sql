@@ -233,6 +233,12 @@ WITH instant AS MATERIALIZED (
       LEFT JOIN due d ON d.tenant_id = p.tenant_id
      WHERE p.lease_expires_at < 'infinity' AND coalesce(d.at > greatest(p.lease_expires_at, (SELECT now FROM instant) + interval '1 second'), true)
     UNION ALL
+    SELECT 'unknown_name', NULL, NULL, to_jsonb(n)
+      FROM (SELECT 'price' AS named_by, p.model, NULL AS tenant FROM admission.price p
+            UNION ALL SELECT 'model_access', a.model, a.tenant FROM admission.model_access a) n
+     WHERE NOT EXISTS (SELECT FROM admission.model m WHERE m.model = n.model)
+        OR n.tenant IS NOT NULL AND NOT EXISTS (SELECT FROM admission.tenant t WHERE t.tenant = n.tenant)
+    UNION ALL
     SELECT 'deadline', j.tenant_id, j.job_id, to_jsonb(j)
       FROM job j
      WHERE j.state = 'queued' AND j.start_by IS NOT NULL
@@ -244,4 +250,4 @@ SELECT f.what, t.tenant, f.job_id, f.details
  ORDER BY f.what, t.tenant, f.job_id
 $$;
 COMMENT ON FUNCTION admission.verify() IS
-'Every violated invariant, one row each; empty means right. Reads all journals and jobs in one snapshot, so it may run at any time beside live traffic, in time linear to the history. what: intake_journal, billing_journal, dispatch_journal, job_history (a row does not follow from the one before); acceptance_above_limit, acceptance_above_balance, start_above_limit; job_place, job_row, job_money, operation_key, tenant_totals; refund_above_capture, counted_top_up; pool_tokens, pool_capacity, pool_overdrawn; lane, lane_head, unreachable, delay_not_due, lease_not_due, deadline. No locks.';
+'Every violated invariant, one row each; empty means right. Reads all journals and jobs in one snapshot, so it may run at any time beside live traffic, in time linear to the history. what: intake_journal, billing_journal, dispatch_journal, job_history (a row does not follow from the one before); acceptance_above_limit, acceptance_above_balance, start_above_limit; job_place, job_row, job_money, operation_key, tenant_totals; refund_above_capture, counted_top_up; pool_tokens, pool_capacity, pool_overdrawn; lane, lane_head, unreachable, delay_not_due, lease_not_due, unknown_name, deadline. No locks.';

@@ -7,16 +7,18 @@ CREATE FUNCTION admission.claim_next(
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_claim_next';
 COMMENT ON FUNCTION admission.claim_next(text, integer, interval, text, text[], text[], boolean) IS
-'Takes up to max_jobs queued jobs, tenants in turn by weight, each tenant''s by priority and then order of admission, and leases them (policy.default_lease by default). tenants, models: only of these. begin: also begin_submission. Never waits for another transaction; no row means nothing may start now. Errors: 22023, 40001, 25006. Lock until the transaction ends: dispatch of each tenant it took from.';
+'Takes up to max_jobs queued jobs, tenants in turn by weight, each tenant''s by priority and then order of admission, and leases them (policy.default_lease by default). tenants, models: only of these. begin: also begin_submission. Never waits for another transaction; no row means nothing may start now (with a filter: not for the tenants that this call got to, at most 1024; ask again). Errors: 22023, 40001, 25006. Lock until the transaction ends: dispatch of each tenant it took from.';
 
 CREATE FUNCTION admission.next_wake(stage text DEFAULT 'generation') RETURNS timestamptz
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
-        SELECT CASE WHEN EXISTS (SELECT 1 FROM admission.ring) THEN admission.clock()
+        SELECT CASE WHEN p.draining OR next_wake.stage IS DISTINCT FROM 'generation' THEN NULL
+                    WHEN EXISTS (SELECT FROM admission.ring) THEN admission.clock()
                     ELSE (SELECT d.at FROM admission.due d ORDER BY d.at LIMIT 1) END
+          FROM admission.policy p
     $$;
 COMMENT ON FUNCTION admission.next_wake(text) IS
-'When a worker that found nothing should ask again at the latest: now if a tenant stands ready, else the next lease, delay or pause that ends; null if only new work can change anything. No locks.';
+'When a worker that found nothing should ask again at the latest: now if a tenant stands ready, else the next lease, delay or pause that ends; null if only new work or another policy can change anything, and for a stage that does not exist. No locks.';
 
 CREATE FUNCTION admission.begin_submission(job_id uuid, attempt integer) RETURNS admission.decision
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -56,7 +58,7 @@ CREATE FUNCTION admission.settle(
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'admission_settle';
 COMMENT ON FUNCTION admission.settle(uuid, text, bigint, text, integer, jsonb, text) IS
-'The evidence that ends a job: outcome completed or failed. completed captures actual_micro (null: the hold, flagged unpriced; above the hold: in full, as an overage) and releases the rest; failed releases all but actual_micro. result: an object whose part public the tenant may see. job_id may be null where provider_job_id names one job. Codes: settled, already_settled, settlement_conflict, stale_claim, late_completion, not_found, invalid_request. Lock: dispatch of the tenant.';
+'The evidence that ends a job: outcome completed or failed. completed captures actual_micro (null: the hold, flagged unpriced; above the hold: in full, as an overage) and releases the rest; failed releases all but actual_micro. result: an object whose part public the tenant may see. job_id may be null where provider_job_id names one job. Codes: settled, already_settled, settlement_conflict, stale_claim, late_completion, not_found, invalid_request. A provider_job_id that names another job is a settlement_conflict. Lock: dispatch of the tenant.';
 
 CREATE FUNCTION admission.settle_many(items jsonb) RETURNS SETOF admission.decision
     LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -48,7 +48,7 @@ SELECT throws_ok(format(action, journal), '55000', NULL, format(action, journal)
   FROM unnest(ARRAY['intake', 'dispatch', 'billing']) journal, unnest(ARRAY['UPDATE admission.%I SET at = now()', 'DELETE FROM admission.%I', 'TRUNCATE admission.%I', 'DELETE FROM admission.%I WHERE false']) action;
 SELECT throws_ok('DELETE FROM admission.policy', '55000', NULL, 'the policy row cannot be deleted');
 SELECT throws_ok('TRUNCATE admission.policy', '55000', NULL, 'nor truncated');
-SELECT throws_ok('INSERT INTO admission.policy (singleton) VALUES (false)', '23514', NULL, 'nor doubled');
+SELECT throws_ok('INSERT INTO admission.policy DEFAULT VALUES', '23505', NULL, 'nor doubled');
 SELECT throws_ok('DELETE FROM admission.tenant', '23503', NULL, 'a tenant with a history stays');
 SELECT throws_ok('DELETE FROM admission.model', '23503', NULL, 'a model with jobs stays');
 INSERT INTO admission.tenant (tenant) VALUES ('mistake');
