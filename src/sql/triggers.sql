@@ -198,7 +198,7 @@ CREATE TRIGGER check_identity AFTER UPDATE ON admission.model
     FOR EACH ROW WHEN (OLD.model_id <> NEW.model_id OR OLD.model <> NEW.model) EXECUTE FUNCTION admission.check_identity();
 
 -- What names a model or a tenant names one that exists. No foreign keys: a parallel restore loads tables in any order, each whole,
--- so a name is let through with a warning while the table it points to is empty; verify() reports what never came.
+-- so a name is let through while the table it points to is empty; verify() reports what never came.
 
 CREATE FUNCTION admission.check_names() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -215,8 +215,6 @@ BEGIN
         IF NOT known AND anything THEN
             RAISE EXCEPTION '% "%" does not exist', named, given
                 USING ERRCODE = 'foreign_key_violation', HINT = format('INSERT INTO admission.%I first, or correct the name.', named);
-        ELSIF NOT known THEN
-            RAISE WARNING '% "%" does not exist yet', named, given;
         END IF;
     END LOOP;
     RETURN NULL;

@@ -54,7 +54,7 @@ sub fill {
 sub contents {
 	my ($db) = @_;
 	my %contents;
-	for my $table ($db->column(q{SELECT relname FROM pg_class WHERE relnamespace = 'admission'::regnamespace AND relkind = 'r'})) {
+	for my $table ($db->column(q{SELECT relname FROM pg_class WHERE relnamespace = 'admission'::regnamespace AND relkind = 'r' AND relname <> 'ring'})) {
 		$contents{$table} = join ' ', @{ $db->rows(qq{SELECT count(*), md5(coalesce(string_agg(t::text, E'\\n' ORDER BY t::text COLLATE "C"), '')) FROM admission."$table" t})->[0] };
 	}
 	for my $sequence ($db->column(q{SELECT relname FROM pg_class WHERE relnamespace = 'admission'::regnamespace AND relkind = 'S'})) {
@@ -74,8 +74,7 @@ sub run {
 	}
 	waitpid $pid, 0;
 	open my $file, '<', $log or die "$log: $!";
-	# in parallel, a price may come before its model: a warning, then
-	my $said = join '', grep { !/WARNING: .*which does not exist|HINT: .*admission\.(model|tenant)\b/ } <$file>;
+	my $said = join '', <$file>;
 	return is("exit $?; $said", 'exit 0; ', "@command[0 .. $#command - 1]");
 }
 
@@ -86,6 +85,7 @@ my %empty = map { $_ => 1 } grep { $source->value(qq{SELECT NOT EXISTS (SELECT F
 note 'tables without a row: ' . join ' ', sort keys %empty;
 $source->verify_is_empty('verify() finds nothing before the dump');
 my $before = contents($source);
+my @ring = $source->column('SELECT entry FROM admission.ring');
 
 # check NAME, DATABASE: the restored database is the same, and works
 sub check {
@@ -93,6 +93,8 @@ sub check {
 	my $after = contents($db);
 	my @differ = grep { ($before->{$_} // '') ne ($after->{$_} // '') } sort keys %{ { %$before, %$after } };
 	is(join("\n", map { "$_: $after->{$_} instead of $before->{$_}" } @differ), '', "$name: every table and sequence as before");
+	# tiers that are restored after tenants wake them: the ring may have gained entries, but lost none
+	is($db->value('SELECT count(*) FROM admission.ring WHERE entry = ANY (?)', \@ring), scalar @ring, "$name: every entry of the ring");
 	is_deeply($db->rows('SELECT min_top_up_micro, concurrency FROM admission.concurrency_tier ORDER BY 1'),
 		[ [ 0, 3 ], [ 25000000, 7 ], [ 120000000, 20 ], [ 500000000, 30 ] ], "$name: edited and deleted tiers");
 	is_deeply($db->rows(q{SELECT code, client FROM admission.decision_code WHERE code IN ('queue_full', 'insufficient_funds')}),
