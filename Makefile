@@ -21,7 +21,7 @@ EXTRA_CLEAN  = $(INSTALL_SQL)
 
 REGRESS      = configuration admission money lifecycle badinput
 REGRESS_OPTS = --inputdir=. --outputdir=. --load-extension=admission
-ISOLATION    = admit_blocks_nothing dispatch_blocks_nothing wakeup same_key capacity claims settlement isolation_levels caller_order raise_limit
+ISOLATION    = admit_blocks_nothing dispatch_blocks_nothing wakeup same_key capacity claims settlement isolation_levels caller_order raise_limit deleted_rows
 ISOLATION_OPTS = --inputdir=test --outputdir=output_iso --load-extension=admission
 
 PG_CPPFLAGS  = -Isrc

@@ -169,6 +169,36 @@ log_rejection(Store *s, const Standing *st, const Request *r, const Decision *d,
 	store_insert(s, T_REJECTION, values, nulls);
 }
 
+/*
+ * In REPEATABLE READ and SERIALIZABLE a refusal must be one that the caller's
+ * own snapshot confirms.  Rows that are newer raised 40001 where they were
+ * read; this meets what was deleted since.
+ */
+static void
+confirm_refusal(IntakeDesk *desk, const Request *r, const Decision *d)
+{
+	IntakeDesk	before;
+	Acceptance	a;
+	GateInput	in;
+	Decision	decision;
+
+	if (!IsolationUsesXactSnapshot())
+		return;
+	memset(&before, 0, sizeof(IntakeDesk));
+	before.s = store_open(STORE_TRANSACTION);
+	before.standing.tenant = desk->standing.tenant;
+	standing_refresh(before.s, &before.standing);
+	before.standing.intake = desk->standing.intake; /* with what this call accepted so far */
+	decide(&decision, CODE_ACCEPTED);
+	(void) consider(&before, r, &a, &in, &decision);
+	store_close(before.s);
+	if (decision.code != d->code)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to a concurrent deletion"),
+				 errhint("Retry the transaction, or call at READ COMMITTED.")));
+}
+
 /* Decides on one request and writes what follows from it. */
 static void
 process(IntakeDesk *desk, const Request *r, Decision *d)
@@ -187,7 +217,10 @@ process(IntakeDesk *desk, const Request *r, Decision *d)
 		tell_acceptance(d, &desk->standing, &a, CODE_PREVIEW);
 	}
 	else if (desk->writing && !code_ok(d->code))
+	{
+		confirm_refusal(desk, r, d);
 		log_rejection(desk->s, &desk->standing, r, d, a.quote.hold);
+	}
 	d->has_limits = true;
 	d->standing = desk->standing;
 }

@@ -40,6 +40,7 @@ PG_FUNCTION_INFO_V1(admission_claim_next);
 #define MAX_VISITS			64	/* tenants that one walk looks at */
 #define MAX_FILTERED_VISITS	1024	/* the same, for a worker that wants only some models */
 #define DUE_VISITS			4	/* tenants whose leases one claim looks after */
+#define DUE_LOOKS			256 /* among so many, where others are at work */
 #define MAX_EXPIRED			100 /* jobs past their deadline that one visit ends */
 #define BUSY_RETRIES		5	/* walks of a claim that met only busy tenants */
 #define BUSY_PAUSE			1000L	/* microseconds before the second, doubled each time */
@@ -392,14 +393,15 @@ visit(Claiming *c, int32 tenant_id, bool its_turn, bool by_weight)
 static void
 look_after_due(Claiming *c)
 {
-	List	   *due = due_read(c->s, clock_now(), DUE_VISITS);
+	List	   *due = due_read(c->s, clock_now(), DUE_LOOKS);
 	Lapsed		lapsed = {0};
+	int			visits = 0;
 	ListCell   *cell;
 
 	foreach(cell, due)
 	{
-		if (!lease_visit(c->s, &c->policy, lfirst(cell), &lapsed))
-			c->busy++;
+		if (lease_visit(c->s, &c->policy, lfirst(cell), &lapsed) && ++visits == DUE_VISITS)
+			break;
 	}
 }
 

@@ -61,7 +61,8 @@ gates_rate(TimestampTz now, double rate, int32 burst, TimestampTz rate_clock, Ti
 	if (rate <= 0)
 		return true;
 	interval = (int64) Min(ceil(MICROS_PER_SECOND / rate), (double) (PG_INT64_MAX / 8 / burst));
-	filled = HAS_TIME(rate_clock) ? Max(rate_clock, now) : now;
+	/* no further ahead than a full bucket: the rate may have been raised, or the clock set back */
+	filled = HAS_TIME(rate_clock) ? Max(Min(rate_clock, now + interval * burst), now) : now;
 	*after = filled + interval;
 	*retry_after = Max(filled - now - interval * (burst - 1), 0);
 	return *retry_after == 0;

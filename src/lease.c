@@ -196,18 +196,44 @@ typedef struct Deadline
 	Job			job;			/* what job_find needs of it */
 } Deadline;
 
+/* Whether lock D of a tenant is ours to have: tried once for each. */
+static bool
+have_desk(List **ours, List **others, int32 tenant_id)
+{
+	if (list_member_int(*ours, tenant_id))
+		return true;
+	if (list_member_int(*others, tenant_id))
+		return false;
+	if (lock_try(LOCK_DISPATCH, tenant_id))
+	{
+		*ours = lappend_int(*ours, tenant_id);
+		return true;
+	}
+	*others = lappend_int(*others, tenant_id);
+	return false;
+}
+
+/* Up to batch passed deadlines of tenants nobody else is at, whose locks are taken; skipped counts the others. */
 static List *
-passed_deadlines(Store *s, TimestampTz now, int32 batch)
+passed_deadlines(Store *s, TimestampTz now, int32 batch, int32 *skipped)
 {
 	Bound		key[] = {AT_MOST(1, TimestampTzGetDatum(now))};
 	List	   *passed = NIL;
+	List	   *ours = NIL;
+	List	   *others = NIL;
 	TupleTableSlot *row;
 
 	store_seek(s, I_DEADLINE, ForwardScanDirection, 1, key);
 	while (list_length(passed) < batch && (row = store_next(s, I_DEADLINE)) != NULL)
 	{
-		Deadline   *deadline = palloc0(sizeof(Deadline));
+		Deadline   *deadline;
 
+		if (!have_desk(&ours, &others, DatumGetInt32(COLUMN(row, DEADLINE_TENANT_ID))))
+		{
+			(*skipped)++;
+			continue;
+		}
+		deadline = palloc0(sizeof(Deadline));
 		deadline->tid = row->tts_tid;
 		deadline->job.tenant_id = DatumGetInt32(COLUMN(row, DEADLINE_TENANT_ID));
 		deadline->job.no = DatumGetInt64(COLUMN(row, DEADLINE_JOB_NO));
@@ -218,14 +244,13 @@ passed_deadlines(Store *s, TimestampTz now, int32 batch)
 }
 
 /* Ends a job past its deadline, if it is still waiting; one that is processing expires when it comes back. */
-static bool
+static void
 meet_deadline(Store *s, Deadline *deadline, Lapsed *lapsed)
 {
 	Desk		desk;
 	JobState	state;
 
-	if (!desk_try(&desk, s, deadline->job.tenant_id))
-		return false;
+	desk_open(&desk, s, deadline->job.tenant_id);
 	job_find(s, &deadline->job, &state);
 	if (state.place == PLACE_QUEUED || state.place == PLACE_DELAYED)
 	{
@@ -233,7 +258,6 @@ meet_deadline(Store *s, Deadline *deadline, Lapsed *lapsed)
 		lapsed->expired++;
 	}
 	(void) store_delete(s, T_DEADLINE, &deadline->tid, false);
-	return true;
 }
 
 /* expire(): see its COMMENT.  Lock D of each tenant, tried. */
@@ -259,11 +283,10 @@ admission_expire(PG_FUNCTION_ARGS)
 		elog(ERROR, "expire() must be called as a function that returns a row");
 	s = store_open(STORE_LATEST);
 	policy_read(s, &policy);
-	foreach(cell, passed_deadlines(s, clock_now(), batch))
+	foreach(cell, passed_deadlines(s, clock_now(), batch, &lapsed.skipped))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!meet_deadline(s, lfirst(cell), &lapsed))
-			lapsed.skipped++;
+		meet_deadline(s, lfirst(cell), &lapsed);
 	}
 	store_look_again(s);
 	foreach(cell, due_read(s, clock_now(), Min(batch, MAX_DUE)))

@@ -417,33 +417,30 @@ pool_give(Store *s, int32 pool_id)
 	insert_tokens(s, pool_id, 1, true);
 }
 
-/*
- * Takes every stripe out of the table and returns the tokens there were.
- * Those that somebody holds come first, so that others can go on while we
- * wait; then, without waiting for long, the rest.
- */
+/* Takes stripes out of the table, waiting for those that somebody holds, and returns their tokens. */
 static int64
-collect_stripes(Store *s, int32 pool_id)
+collect_stripes(Store *s, int32 pool_id, bool held_only)
 {
+	Walk		walk = walk_all(pool_id);
+	Stripe		stripe;
 	int64		tokens = 0;
 
-	for (int pass = 0; pass < 2; pass++)
+	store_look_again(s);
+	while (step(s, &walk, &stripe))
 	{
-		Walk		walk = walk_all(pool_id);
-		Stripe		stripe;
-
-		store_look_again(s);
-		while (step(s, &walk, &stripe))
+		CHECK_FOR_INTERRUPTS();
+		if (held_only && !stripe.held)
+			continue;
+		if (stripe.held)
+			store_wait(s);
+		if (!stripe.held && store_delete(s, T_STRIPE, &stripe.tid, false))
 		{
-			if (pass == 0 && !stripe.held)
-				continue;
-			if (stripe.held)
-				store_wait(s);
-			if (!stripe.held && store_delete(s, T_STRIPE, &stripe.tid, false))
-				tokens += stripe.tokens;
-			else
-				walk.from = stripe.no;	/* look again */
+			tokens += stripe.tokens;
+			continue;
 		}
+		if (!stripe.held)
+			pg_usleep(1000);	/* somebody locks the row without a change */
+		walk.from = stripe.no;	/* look again */
 	}
 	return tokens;
 }
@@ -477,8 +474,10 @@ set_capacity(int32 pool_id, bool bounded, int64 capacity)
 	int64		tokens,
 				before;
 
+	/* those that somebody holds first: meanwhile others go on with the rest, and with new ones */
+	tokens = collect_stripes(s, pool_id, true);
 	lock_wait(LOCK_POOL, pool_id);
-	tokens = collect_stripes(s, pool_id);
+	tokens += collect_stripes(s, pool_id, false);
 	store_look_again(s);
 	(void) pool_capacity(s, pool_id, &before);
 	tokens += capacity - before;

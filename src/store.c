@@ -161,7 +161,18 @@ store_time(TimestampTz value, bool *isnull)
 static void
 take_snapshot(Store *s)
 {
-	s->snapshot = RegisterSnapshot(s->mode == STORE_LATEST ? GetLatestSnapshot() : GetActiveSnapshot());
+	switch (s->mode)
+	{
+		case STORE_LATEST:
+			s->snapshot = RegisterSnapshot(GetLatestSnapshot());
+			break;
+		case STORE_STATEMENT:
+			s->snapshot = RegisterSnapshot(GetActiveSnapshot());
+			break;
+		case STORE_TRANSACTION:
+			s->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+			break;
+	}
 }
 
 Store *
@@ -179,7 +190,7 @@ store_open(StoreMode mode)
 void
 store_look_again(Store *s)
 {
-	if (s->mode == STORE_STATEMENT)
+	if (s->mode != STORE_LATEST)
 		return;
 	CommandCounterIncrement();
 	UnregisterSnapshot(s->snapshot);
@@ -474,12 +485,14 @@ index_row(Store *s, OpenTable *table)
 	ResetPerTupleExprContext(s->estate);
 }
 
+/* What a write stores; columns that a newer version of the extension added stay null. */
 static void
-fill(OpenTable *table, Datum *values, bool *nulls)
+fill(OpenTable *table, TableId id, Datum *values, bool *nulls)
 {
-	int			columns = table->out->tts_tupleDescriptor->natts;
+	int			columns = table_names[id].columns;
 
 	ExecClearTuple(table->out);
+	memset(table->out->tts_isnull, true, table->out->tts_tupleDescriptor->natts * sizeof(bool));
 	memcpy(table->out->tts_values, values, columns * sizeof(Datum));
 	memcpy(table->out->tts_isnull, nulls, columns * sizeof(bool));
 	ExecStoreVirtualTuple(table->out);
@@ -491,7 +504,7 @@ store_insert(Store *s, TableId id, Datum *values, bool *nulls)
 {
 	OpenTable  *table = writable(s, id);
 
-	fill(table, values, nulls);
+	fill(table, id, values, nulls);
 	table_tuple_insert(table->target->ri_RelationDesc, table->out, GetCurrentCommandId(true), 0, NULL);
 	index_row(s, table);
 }
@@ -560,7 +573,7 @@ store_update(Store *s, TableId id, ItemPointer tid, Datum *values, bool *nulls)
 	bool		indexes;
 #endif
 
-	fill(table, values, nulls);
+	fill(table, id, values, nulls);
 	if (table_tuple_update(table->target->ri_RelationDesc, &old_tid, table->out, GetCurrentCommandId(true),
 						   s->snapshot, InvalidSnapshot, true, &failure, &mode, &indexes) != TM_Ok)
 		elog(ERROR, "a locked row of \"%s\" could not be replaced", table_names[id].name);

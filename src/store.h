@@ -14,12 +14,14 @@ typedef struct Store Store;
  * Which state a store reads.  LATEST: what is committed now, at every
  * isolation level; a row newer than the snapshot of a REPEATABLE READ or
  * SERIALIZABLE transaction raises 40001.  STATEMENT: the caller's snapshot,
- * for readers.
+ * for readers.  TRANSACTION: the same at these levels, with our own writes,
+ * to confirm what was decided.
  */
 typedef enum StoreMode
 {
 	STORE_LATEST,
-	STORE_STATEMENT
+	STORE_STATEMENT,
+	STORE_TRANSACTION
 } StoreMode;
 
 /* a condition on an index column, numbered as in the index */
