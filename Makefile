@@ -1,4 +1,4 @@
-# admission: PGXS build. The version's only home is admission.control.
+# admission: PGXS build. The version's home is admission.control (META.json repeats it for PGXN).
 EXTENSION    = admission
 EXTVERSION   = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" admission.control)
 MODULE_big   = admission
@@ -6,7 +6,7 @@ MODULE_big   = admission
 OBJS = $(addprefix src/, \
 	module.o clock.o amount.o locks.o store.o query.o args.o decision.o \
 	journal.o config.o price.o tier.o gates.o fingerprint.o \
-	ring.o lane.o pool.o standing.o job.o step.o consider.o admit.o claim.o lease.o submission.o settle.o cancel.o \
+	ring.o lane.o pool.o standing.o job.o step.o consider.o admit.o lookout.o claim.o lease.o submission.o settle.o cancel.o \
 	evidence.o provider.o billing.o)
 
 # the install script, in the order in which it runs

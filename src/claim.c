@@ -31,6 +31,7 @@
 #include "lane.h"
 #include "lease.h"
 #include "locks.h"
+#include "lookout.h"
 #include "ring.h"
 #include "step.h"
 #include "tier.h"
@@ -54,8 +55,7 @@ typedef struct Claiming
 	const char *worker;
 	int64		lease;
 	bool		begin;
-	List	   *models;			/* names to claim, NIL: all */
-	List	   *known;			/* models read so far */
+	Catalogue	models;
 	int			wanted;
 	int			busy;			/* visits that found D taken */
 	int			max_visits;
@@ -63,14 +63,6 @@ typedef struct Claiming
 	int32		visited;		/* the last tenant visited */
 	int32		stopped;		/* where the ring's cursor should stand */
 } Claiming;
-
-/* what a look at a tenant's lanes found */
-typedef struct Lookout
-{
-	List	   *jobs;			/* JobStates that may start, in order */
-	bool		filtered;		/* lanes were left out that another worker may claim from */
-	TimestampTz next;			/* when a paused lane may go on */
-} Lookout;
 
 /* one visit to a tenant */
 typedef struct Call
@@ -86,115 +78,13 @@ typedef struct Call
 	int			ended;			/* past their deadline */
 } Call;
 
-/* ---- what may start ---- */
-
-static Model *
-known_model(Claiming *c, int32 model_id)
-{
-	ListCell   *cell;
-	Model	   *model;
-
-	foreach(cell, c->known)
-	{
-		if (((Model *) lfirst(cell))->id == model_id)
-			return lfirst(cell);
-	}
-	model = palloc0(sizeof(Model));
-	if (!model_read(c->s, model_id, model))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("model number %d has jobs but no row in admission.model", model_id),
-				 errhint("Restore its row.")));
-	c->known = lappend(c->known, model);
-	return model;
-}
-
-static bool
-named(List *names, const char *name)
-{
-	ListCell   *cell;
-
-	foreach(cell, names)
-	{
-		if (strcmp(lfirst(cell), name) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int
-by_job_no(const ListCell *a, const ListCell *b)
-{
-	int64		left = ((JobState *) lfirst(a))->job_no;
-	int64		right = ((JobState *) lfirst(b))->job_no;
-
-	return left < right ? -1 : left > right;
-}
-
-/* Appends the first jobs of a line; entries of open admissions are numbered above admitted. */
-static void
-read_line(Desk *desk, int32 lane_no, int64 admitted, int most, int32 model_id, List **jobs)
-{
-	Bound		key[] = {
-		EQUAL(1, Int32GetDatum(desk->tenant_id)), EQUAL(2, Int32GetDatum(lane_no)),
-		AT_LEAST(3, Int64GetDatum(lane_head(desk->s, desk->tenant_id, lane_no))),
-		AT_MOST(3, Int64GetDatum(admitted))
-	};
-	TupleTableSlot *row;
-
-	store_seek(desk->s, I_QUEUED, ForwardScanDirection, 4, key);
-	while (most-- > 0 && (row = store_next(desk->s, I_QUEUED)) != NULL)
-	{
-		JobState   *state = palloc(sizeof(JobState));
-
-		job_read_queued(row, state);
-		state->model_id = model_id;
-		*jobs = lappend(*jobs, state);
-	}
-}
-
-/* Up to most jobs that may start now, highest priority first, then in order of admission. */
-static void
-look_out(Claiming *c, Desk *desk, int64 admitted, int most, Lookout *found)
-{
-	List	   *lanes = lanes_of(c->s, desk->tenant_id);
-	List	   *level = NIL;
-	int			n = list_length(lanes);
-
-	memset(found, 0, sizeof(Lookout));
-	found->next = DT_NOEND;
-	for (int i = 0; i < n; i++)
-	{
-		Lane	   *lane = list_nth(lanes, i);
-		Model	   *model = known_model(c, lane->model_id);
-
-		if (c->models && !named(c->models, model->name))
-			found->filtered = true;
-		else if (!model_may_start(model, desk->now))
-			found->next = model_paused(model, desk->now) ? Min(found->next, model->paused_until) : found->next;
-		else
-		{
-			read_line(desk, RETURNED(lane->no), admitted, most, lane->model_id, &level);
-			read_line(desk, lane->no, admitted, most, lane->model_id, &level);
-		}
-		if (i == n - 1 || ((Lane *) list_nth(lanes, i + 1))->priority != lane->priority)
-		{
-			list_sort(level, by_job_no);
-			found->jobs = list_concat(found->jobs, level);
-			level = NIL;
-			if (list_length(found->jobs) >= most)
-				return;
-		}
-	}
-}
-
 /* ---- starting ---- */
 
 static void
 put_claim(Claiming *c, const Tenant *tenant, const JobState *state)
 {
 	Job			job;
-	Model	   *model = known_model(c, state->model_id);
+	Model	   *model = catalogue_model(&c->models, state->model_id);
 	Datum		values[11];
 	bool		nulls[11] = {false};
 
@@ -320,7 +210,7 @@ take_jobs(Claiming *c, Call *call, int room)
 	do
 	{
 		ended_before = call->ended;
-		look_out(c, &call->desk, call->admitted, room - call->started, &call->found);
+		look_out(&c->models, &call->desk, call->admitted, room - call->started, &call->found);
 		start_jobs(c, call, room - call->started);
 		if (call->found.jobs)
 			store_look_again(c->s);
@@ -539,9 +429,9 @@ admission_claim_next(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	c.result = (ReturnSetInfo *) fcinfo->resultinfo;
 	if (!PG_ARGISNULL(5))
-		c.models = names_of(PG_GETARG_ARRAYTYPE_P(5));
-	c.max_visits = c.models ? MAX_FILTERED_VISITS : MAX_VISITS;
-	c.s = store_open(STORE_LATEST);
+		c.models.wanted = names_of(PG_GETARG_ARRAYTYPE_P(5));
+	c.max_visits = c.models.wanted ? MAX_FILTERED_VISITS : MAX_VISITS;
+	c.s = c.models.s = store_open(STORE_LATEST);
 	policy_read(c.s, &c.policy);
 	if (!HAS_TIME(c.lease))
 		c.lease = c.policy.default_lease;

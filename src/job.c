@@ -58,8 +58,6 @@ fill_job(TupleTableSlot *row, Job *job)
 	job->lane_no = DatumGetInt32(COLUMN(row, JOB_LANE_NO));
 	job->model_id = DatumGetInt32(COLUMN(row, JOB_MODEL_ID));
 	job->fingerprint = DatumGetByteaPCopy(COLUMN(row, JOB_FINGERPRINT));
-	job->created_at = DatumGetTimestampTz(COLUMN(row, JOB_CREATED_AT));
-	job->start_by = COLUMN_TIME(row, JOB_START_BY);
 	job->unit = text_of(row, JOB_UNIT);
 	job->quantity = DatumGetInt64(COLUMN(row, JOB_QUANTITY));
 	job->quote = DatumGetInt64(COLUMN(row, JOB_QUOTE));

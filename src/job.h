@@ -14,8 +14,6 @@ typedef struct Job
 	int32		lane_no;
 	int32		model_id;
 	bytea	   *fingerprint;
-	TimestampTz created_at;
-	TimestampTz start_by;
 	const char *unit;
 	int64		quantity;
 	int64		quote;
