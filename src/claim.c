@@ -19,10 +19,10 @@
  */
 #include "admission.h"
 
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
-#include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
@@ -140,7 +140,7 @@ start_jobs(Claiming *c, Call *call, int most)
 		consumed = lappend(consumed, state);
 		if (HAS_TIME(state->start_by) && state->start_by <= desk->now)
 		{
-			lease_expire_queued(desk, state);
+			expire_unstarted(desk, state);
 			call->ended++;
 			continue;
 		}

@@ -22,9 +22,9 @@ PG_FUNCTION_INFO_V1(admission_expire);
 
 #define MAX_DUE 1000			/* tenants that one expire() looks after */
 
-/* A queued or processing job did not start in time. */
+/* Ends a job that did not start in time, queued or taken and not yet submitted. */
 void
-lease_expire_queued(Desk *desk, JobState *state)
+expire_unstarted(Desk *desk, JobState *state)
 {
 	Ending		ending = {
 		.kind = "expire",
@@ -61,7 +61,7 @@ lose_unsubmitted(Desk *desk, const Policy *policy, JobState *state, Lapsed *laps
 	}
 	else if (HAS_TIME(state->start_by) && state->start_by <= desk->now)
 	{
-		lease_expire_queued(desk, state);
+		expire_unstarted(desk, state);
 		lapsed->expired++;
 	}
 	else
@@ -254,7 +254,7 @@ meet_deadline(Store *s, Deadline *deadline, Lapsed *lapsed)
 	job_find(s, &deadline->job, &state);
 	if (state.place == PLACE_QUEUED || state.place == PLACE_DELAYED)
 	{
-		lease_expire_queued(&desk, &state);
+		expire_unstarted(&desk, &state);
 		lapsed->expired++;
 	}
 	(void) store_delete(s, T_DEADLINE, &deadline->tid, false);

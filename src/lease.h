@@ -16,6 +16,6 @@ typedef struct Lapsed
 } Lapsed;
 
 extern bool lease_visit(Store *s, const Policy *policy, DueTenant *due, Lapsed *lapsed);
-extern void lease_expire_queued(Desk *desk, JobState *state);
+extern void expire_unstarted(Desk *desk, JobState *state);
 
 #endif

@@ -250,7 +250,7 @@ give_back(Desk *desk, Claimed *c, int64 delay, const char *reason, Decision *d)
 	if (c->state.submission != SUBMISSION_NONE)
 		keep_refuted(desk, c, reason);
 	if (HAS_TIME(c->state.start_by) && c->state.start_by <= desk->now)
-		lease_expire_queued(desk, &c->state);
+		expire_unstarted(desk, &c->state);
 	else
 		job_return(desk, &c->state, HAS_TIME(delay) ? clock_add(desk->now, delay) : NO_TIME, "requeue", reason);
 	tell_job(d, CODE_REQUEUED, c);
